@@ -1,0 +1,130 @@
+"""A player's side: Chromium through Playwright, and a server that is really running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from tests.e2e.server import ServerProcess
+
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --autoplay-policy=no-user-gesture-required "
+    "--allow-loopback-in-peer-connection --disable-background-networking --disable-quic "
+    "--disable-background-timer-throttling --disable-renderer-backgrounding "
+    "--no-first-run --disable-component-update --disable-sync"
+).split()
+NO_MDNS = "--disable-features=WebRtcHideLocalIpsWithMdns"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """In CI a browser test that is skipped has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and CI must run it: {call.excinfo}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The browser: `CHROMIUM` or the one on PATH; a machine without one fails with the cure."""
+    for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
+        if name and (path := shutil.which(name)):
+            return path
+    pytest.fail("no Chromium: 'apt-get install chromium' or CHROMIUM=/path/to/chromium")
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, chromium_path: str) -> Iterator[Browser]:
+    """Chromium with host addresses shown, so that connecting takes no mDNS second."""
+    browser = playwright.chromium.launch(
+        executable_path=chromium_path, args=[*FLAGS, NO_MDNS], ignore_default_args=["--headless"]
+    )
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def plain_browser(playwright: Playwright, chromium_path: str) -> Iterator[Browser]:
+    """Chromium as it ships: host addresses hidden behind mDNS names."""
+    browser = playwright.chromium.launch(
+        executable_path=chromium_path, args=FLAGS, ignore_default_args=["--headless"]
+    )
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def faults(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """What went wrong inside pages of this test; it must stay empty."""
+    found: list[str] = []
+    yield found
+    assert found == [], f"the page reported: {found}"
+
+
+@pytest.fixture
+def open_page(
+    browser: Browser, faults: list[str], request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[..., Page]]:
+    """Opens pages at desktop size; a failing test leaves their screenshots in `tmp_path`."""
+    contexts: list[BrowserContext] = []
+
+    def make(
+        *, within: Browser | None = None, context: BrowserContext | None = None, script: str = ""
+    ) -> Page:
+        if context is None:
+            context = (within or browser).new_context(viewport={"width": 1280, "height": 800})
+            contexts.append(context)
+        page = context.new_page()
+        if script:
+            page.add_init_script(script)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        return page
+
+    failed_before = request.session.testsfailed
+    yield make
+    if request.session.testsfailed > failed_before:
+        for number, page in enumerate(page for context in contexts for page in context.pages):
+            page.screenshot(path=tmp_path / f"failed-{number}.png")
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Page]) -> Page:
+    return open_page()
+
+
+@pytest.fixture(scope="session")
+def tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """The embedded world, shared by the tests that leave it as they found it."""
+    server = ServerProcess(tmp_path_factory.mktemp("tiny") / "server.log").start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers that a test may break."""
+    servers: list[ServerProcess] = []
+
+    def make(*options: str, **settings: str) -> ServerProcess:
+        server = ServerProcess(tmp_path / f"server-{len(servers)}.log", *options, **settings)
+        servers.append(server)
+        return server.start()
+
+    yield make
+    for server in servers:
+        server.stop()

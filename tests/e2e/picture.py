@@ -1,0 +1,110 @@
+"""What a player sees: frames grabbed from the page's video, and how they move."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import Page
+
+GRAB = """
+count => new Promise((resolve, reject) => {
+  const video = document.querySelector("video");
+  const canvas = document.createElement("canvas");
+  const context = canvas.getContext("2d", {willReadFrequently: true});
+  const frames = [];
+  let last = -1;
+  const limit = setTimeout(() => reject(new Error(`only ${frames.length} of ${count} frames`)), 20000);
+  const take = (_, meta) => {
+    if (meta.rtpTimestamp !== last) {
+      last = meta.rtpTimestamp;
+      canvas.width = video.videoWidth; canvas.height = video.videoHeight;
+      context.drawImage(video, 0, 0);
+      frames.push({rtp: meta.rtpTimestamp, w: canvas.width, h: canvas.height,
+                   data: context.getImageData(0, 0, canvas.width, canvas.height).data});
+    }
+    if (frames.length < count) { video.requestVideoFrameCallback(take); return; }
+    clearTimeout(limit);
+    const text = bytes => {
+      let out = "";
+      for (let i = 0; i < bytes.length; i += 32768)
+        out += String.fromCharCode(...bytes.subarray(i, i + 32768));
+      return btoa(out);
+    };
+    resolve(frames.map(f => ({...f, data: text(f.data)})));
+  };
+  video.requestVideoFrameCallback(take);
+})
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One displayed frame."""
+
+    rgb: NDArray[np.uint8]  # [h, w, 3]
+    rtp: int  # 90 kHz
+
+
+def grab_frames(page: Page, count: int) -> list[Seen]:
+    """The next `count` different frames that the page displays."""
+    frames = []
+    for frame in page.evaluate(GRAB, count):
+        data = np.frombuffer(base64.b64decode(frame["data"]), np.uint8)
+        frames.append(Seen(data.reshape(frame["h"], frame["w"], 4)[..., :3], frame["rtp"]))
+    return frames
+
+
+def seconds_between(first: Seen, second: Seen) -> float:
+    """Media time from one frame to another."""
+    return ((second.rtp - first.rtp) % 2**32) / 90_000
+
+
+def _grey(frame: Seen) -> NDArray[np.float64]:
+    return frame.rgb[20:140].mean(2)
+
+
+def shift(first: Seen, second: Seen, reach: int = 24) -> float:
+    """How many pixels to the right the picture has moved (half-pixel steps, best match)."""
+    one, two = _grey(first), _grey(second)
+    edge = reach + 2
+    best, best_cost = 0.0, np.inf
+    for candidate in np.arange(-reach, reach + 0.1, 0.5):
+        whole = int(np.floor(candidate))
+        part = candidate - whole
+        moved = (1 - part) * np.roll(one, whole, 1) + part * np.roll(one, whole + 1, 1)
+        cost = float(np.square(moved - two)[:, edge:-edge].mean())
+        if cost < best_cost:
+            best, best_cost = float(candidate), cost
+    return best
+
+
+def zoom(first: Seen, second: Seen) -> float:
+    """By what factor the picture has grown about its centre (best match)."""
+    one, two = first.rgb.mean(2), second.rgb.mean(2)
+    height, width = one.shape
+    y, x = np.mgrid[0.15:0.85:80j, 0.15:0.85:128j]
+    target = two[(y * height).astype(int), (x * width).astype(int)]
+    best, best_cost = 1.0, np.inf
+    for factor in np.linspace(0.85, 1.2, 71):
+        source_y = ((y - 0.5) / factor + 0.5) * height
+        source_x = ((x - 0.5) / factor + 0.5) * width
+        cost = float(np.square(one[source_y.astype(int), source_x.astype(int)] - target).mean())
+        if cost < best_cost:
+            best, best_cost = float(factor), cost
+    return best
+
+
+def shift_per_second(frames: list[Seen]) -> float:
+    """Median sideways motion of the picture in pixels a second; positive = to the right."""
+    pairs = list(zip(frames, frames[1:], strict=False))
+    return float(np.median([shift(a, b) / seconds_between(a, b) for a, b in pairs]))
+
+
+def zoom_per_second(frames: list[Seen], apart: int = 4) -> float:
+    """Median growth of the picture per second (1 = none), over pairs a few frames apart."""
+    pairs = list(zip(frames, frames[apart:], strict=False))
+    rates = [np.log(zoom(a, b)) / seconds_between(a, b) for a, b in pairs]
+    return float(np.exp(np.median(rates)))
