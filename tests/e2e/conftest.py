@@ -12,12 +12,20 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_
 
 from tests.e2e.server import ServerProcess
 
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --autoplay-policy=no-user-gesture-required "
-    "--allow-loopback-in-peer-connection --disable-background-networking --disable-quic "
-    "--disable-background-timer-throttling --disable-renderer-backgrounding "
-    "--no-first-run --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--autoplay-policy=no-user-gesture-required",
+    "--allow-loopback-in-peer-connection",
+    "--disable-background-networking",
+    "--disable-quic",
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+]
 NO_MDNS = "--disable-features=WebRtcHideLocalIpsWithMdns"
 
 

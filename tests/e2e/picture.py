@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,8 @@ count => new Promise((resolve, reject) => {
   const context = canvas.getContext("2d", {willReadFrequently: true});
   const frames = [];
   let last = -1;
-  const limit = setTimeout(() => reject(new Error(`only ${frames.length} of ${count} frames`)), 20000);
+  const fail = () => reject(new Error(`only ${frames.length} of ${count} frames`));
+  const limit = setTimeout(fail, 20000);
   const take = (_, meta) => {
     if (meta.rtpTimestamp !== last) {
       last = meta.rtpTimestamp;
@@ -99,7 +101,7 @@ def zoom(first: Seen, second: Seen) -> float:
 
 def shift_per_second(frames: list[Seen]) -> float:
     """Median sideways motion of the picture in pixels a second; positive = to the right."""
-    pairs = list(zip(frames, frames[1:], strict=False))
+    pairs = list(itertools.pairwise(frames))
     return float(np.median([shift(a, b) / seconds_between(a, b) for a, b in pairs]))
 
 

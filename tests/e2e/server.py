@@ -48,7 +48,9 @@ class ServerProcess:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise RuntimeError(f"veldt serve ended with {self.process.returncode}:\n{self.output()}")
+                raise RuntimeError(
+                    f"veldt serve ended with {self.process.returncode}:\n{self.output()}"
+                )
             if self.ready():
                 return self
             time.sleep(0.1)

@@ -1,0 +1,34 @@
+"""The moves of somebody at the page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.server import ServerProcess
+
+
+def enter(page: Page, server: ServerProcess, start: str | None = None) -> None:
+    """Open the page and play from a start point."""
+    page.goto(server.url if start is None else f"{server.url}/?start={start}")
+    page.get_by_test_id("play").click()
+    wait_for(page, "playing")
+
+
+def wait_for(page: Page, state: str, seconds: float = 30) -> None:
+    """Wait until the page is in a state of PAGE.md."""
+    expect(page.locator("body")).to_have_attribute("data-state", state, timeout=seconds * 1000)
+
+
+def seen_key(page: Page, code: str) -> None:
+    """Wait until a frame that shows this key as held is on screen (its receipt came back)."""
+    expect(page.get_by_test_id("shown-keys")).to_contain_text(code, timeout=10_000)
+
+
+def hud(page: Page) -> dict[str, Any]:
+    """What the HUD says, as its copy button would give it."""
+    text = page.get_by_test_id("hud").get_attribute("data-hud")
+    assert text is not None
+    return dict(json.loads(text))
