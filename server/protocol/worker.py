@@ -9,11 +9,47 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal, Protocol
 
-from pydantic import Base64Bytes, Field, TypeAdapter
+from pydantic import Base64Bytes, Field, JsonValue, TypeAdapter
 
 from admission.session import EndReason
 from server.protocol.base import WireModel
-from server.protocol.http import Connect, Connection, ControlView
+from server.protocol.http import Connect, Connection, ControlView, IceServer
+
+
+# ------------------------------------------------------------------ configuration
+class ImpairmentConfig(WireModel):
+    """A bad network for `keys` messages, in tests: chances of each fate, drawn from `seed`."""
+
+    seed: int = 0
+    loss: float = Field(default=0.0, ge=0, le=1)
+    duplicate: float = Field(default=0.0, ge=0, le=1)
+    delay: float = Field(default=0.0, ge=0, le=1)
+
+
+class TransportConfig(WireModel):
+    """What `server.transports.TransportSettings` is made of; one field each, same names."""
+
+    bind_host: str = "127.0.0.1"
+    media_addresses: tuple[str, ...] = ()
+    ice_servers: tuple[IceServer, ...] = ()
+    connect_seconds: float = Field(default=30.0, gt=0)
+    lost_seconds: float = Field(default=8.0, gt=0)
+    bitrate: int = Field(default=3_000_000, gt=0)
+    impair: ImpairmentConfig | None = None
+
+
+class WorkerConfig(WireModel):
+    """All that a worker needs to know; the first frame that its process reads."""
+
+    worker_id: str = "worker-0"
+    world: str = "tiny"
+    world_options: dict[str, JsonValue] = {}
+    transport: Literal["webrtc", "memory"] = "webrtc"
+    transport_settings: TransportConfig = TransportConfig()
+    seats: int = Field(default=4, ge=1)
+    stage_deadline_seconds: float = Field(default=30.0, gt=0)  # one invocation; then it is hung
+    torch_threads: int = Field(default=1, ge=1)  # intra-op, of each actor
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 class StartChoice(WireModel):
@@ -184,9 +220,7 @@ class Fatal(WireModel):
     message: str
 
 
-WorkerEvent = Annotated[
-    Loading | Ready | SessionFact | Stats | Fatal, Field(discriminator="type")
-]
+WorkerEvent = Annotated[Loading | Ready | SessionFact | Stats | Fatal, Field(discriminator="type")]
 
 
 # ------------------------------------------------------------------ envelopes (process boundary)
