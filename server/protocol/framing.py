@@ -19,24 +19,24 @@ _LENGTH: Final = struct.Struct("!I")
 LENGTH_BYTES: Final = _LENGTH.size
 
 
-class BrokenFrame(ValueError):
+class FramingError(ValueError):
     """The stream cannot be read any further: something else has been written on it."""
 
-    code = "broken_frame"
+    code = "framing_error"
 
 
 def pack_frame(payload: bytes) -> bytes:
     """`payload` behind its length."""
     if len(payload) > MAX_FRAME_BYTES:
-        raise BrokenFrame(f"a frame of {len(payload)} bytes is longer than {MAX_FRAME_BYTES}")
+        raise FramingError(f"a frame of {len(payload)} bytes is longer than {MAX_FRAME_BYTES}")
     return _LENGTH.pack(len(payload)) + payload
 
 
 def frame_length(header: bytes) -> int:
-    """How many bytes follow the `LENGTH_BYTES` of `header`; `BrokenFrame` if that cannot be."""
+    """How many bytes follow the `LENGTH_BYTES` of `header`; `FramingError` if that cannot be."""
     (length,) = _LENGTH.unpack(header)
     if length > MAX_FRAME_BYTES:
-        raise BrokenFrame(f"a frame of {length} bytes is longer than {MAX_FRAME_BYTES}")
+        raise FramingError(f"a frame of {length} bytes is longer than {MAX_FRAME_BYTES}")
     return int(length)
 
 

@@ -43,7 +43,7 @@ class WorkerConfig(WireModel):
 
     worker_id: str = "worker-0"
     world: str = "tiny"
-    world_options: dict[str, JsonValue] = {}
+    world_options: dict[str, JsonValue] = Field(default={})
     transport: Literal["webrtc", "memory"] = "webrtc"
     transport_settings: TransportConfig = TransportConfig()
     seats: int = Field(default=4, ge=1)
@@ -201,7 +201,7 @@ class Sample(WireModel):
     """One number of the worker's metrics."""
 
     name: str
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default={})
     value: float
 
 
