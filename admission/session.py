@@ -280,7 +280,7 @@ class SessionLife:
         self._active_at = max(self._active_at, now)
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to say, if nothing happens before; None where nothing is limited."""
+        """When `due` will have something to say, if nothing happens before; None for never."""
         return min((at for at, _ in self._deadlines()), default=None)
 
     def due(self, now: float) -> Overdue | None:
