@@ -212,7 +212,7 @@ class SessionLife:
         if state not in (State.QUEUED, State.ADMITTED):
             raise ValueError(f"a session begins queued or admitted, not {state}")
         self._limits = limits
-        self._state = state
+        self._state: State = state
         self._since = now  # when the state was entered
         self._reason: EndReason | None = None
         self._paused = False
