@@ -123,3 +123,15 @@ class PlayingElsewhere(TransportError):
     """Another live connection plays this session."""
 
     code = "playing_elsewhere"
+
+
+class NoMediaAddress(TransportError):
+    """None of the addresses that media may use could be opened."""
+
+    code = "no_media_address"
+
+
+class TransportClosed(TransportError):
+    """The session's transport has been closed."""
+
+    code = "transport_closed"

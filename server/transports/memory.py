@@ -17,13 +17,13 @@ from server.protocol.command import COMMAND, Command
 from server.protocol.keys import Keys
 from server.protocol.status import Error, StatusMessage
 from server.transports.base import (
-    BadOffer,
     ConnectAnswer,
     ConnectOffer,
     I420Frame,
     Identity,
     LeaveReason,
     Topic,
+    TransportClosed,
     TransportSink,
 )
 from server.transports.gate import Gate
@@ -72,7 +72,7 @@ class MemoryTransport:
     async def connect(self, offer: ConnectOffer) -> ConnectAnswer:
         """Make a place for a player; the answer's `url` is what `MemoryPlayer.join` takes."""
         if self._closed:
-            raise BadOffer("this session is closed")
+            raise TransportClosed("this session is closed")
         who, displaced = self._succession.admit(offer.take_over, self.clock())
         for old in displaced:
             self._end(old, LeaveReason.REPLACED)

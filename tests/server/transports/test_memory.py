@@ -4,13 +4,13 @@ import pytest
 
 from server.protocol.status import Ack, Error
 from server.transports.base import (
-    BadOffer,
     ConnectOffer,
     Identity,
     LeaveReason,
     MediaTransport,
     PlayingElsewhere,
     Topic,
+    TransportClosed,
 )
 from server.transports.factory import make_transport
 from server.transports.impairment import Fate, Impairment
@@ -106,7 +106,7 @@ async def test_sink_is_silent_once_closed() -> None:
     await transport.aclose()
     assert player.closed is LeaveReason.CLOSED
     assert sink.kinds() == [("joined", player.who)]
-    with pytest.raises(BadOffer):
+    with pytest.raises(TransportClosed):
         await transport.connect(ConnectOffer())
     assert not transport.send_message(Ack(id="x", epoch=0))
 
