@@ -197,10 +197,10 @@ class JustInTime:
         Args:
             playout_end: When everything that was granted so far will have been shown.
             period_seconds: Predicted time between two of this session's chunks
-                (`WorkerLoad.period`). Where that is no shorter than a chunk plays, waiting can
-                only make it worse: at once.
+                (`WorkerLoad.period`). A worker that needs longer for a chunk than it plays cannot
+                be in time: then at once, or when the chunk before has begun to play at the latest.
             now: The current time.
         """
         if period_seconds >= self._chunk:
-            return now
+            return playout_end - period_seconds - self.predicted + self.slack
         return playout_end - self.predicted - self.slack

@@ -13,18 +13,19 @@ WINDOW: Final = 9  # chunks: a stall leaves the median alone, a new speed takes 
 class WorkerLoad:
     """Stage times of the sessions of one worker, and the chunk period that follows from them.
 
-    A session cannot have its chunks faster than its slowest stage takes, nor faster than the
-    exclusive stage takes for everybody who runs. Only time spent computing is fed in, so that what
-    a session waits by choice never stretches its own prediction.
+    A session cannot have its chunks faster than its slowest stage takes, nor faster than a shared
+    stage takes for everybody who runs. Only time spent computing is fed in: what a session waits
+    by choice never stretches its own prediction.
     """
 
-    def __init__(self, exclusive_stage: str) -> None:
+    def __init__(self, *shared_stages: str) -> None:
         """Nobody runs yet.
 
         Args:
-            exclusive_stage: The stage that the execution lease protects.
+            *shared_stages: Stages with one actor for all sessions: the exclusive one, and whatever
+                others serve everybody in turn.
         """
-        self._exclusive = exclusive_stage
+        self._shared = shared_stages
         self._stages: dict[str, dict[str, Window]] = {}  # session -> stage -> seconds
 
     def measured(self, session: str, stage: str, seconds: float) -> None:
@@ -37,13 +38,15 @@ class WorkerLoad:
         self._stages.pop(session, None)
 
     def period(self, session: str, running: Iterable[str]) -> float:
-        """Predicted seconds between two chunks of `session` while `running` sessions saturate it.
+        """Predicted seconds between two chunks of `session` while `running` sessions play too.
 
         0 before anything is measured. `session` itself counts as running.
         """
-        own = max((w.median() or 0.0 for w in self._stages.get(session, {}).values()), default=0.0)
-        return max(own, sum(self._exclusive_seconds(each) for each in {*running, session}))
+        own = (self._seconds(session, stage) for stage in self._stages.get(session, {}))
+        everybody = {*running, session}
+        shared = (sum(self._seconds(each, stage) for each in everybody) for stage in self._shared)
+        return max((*own, *shared), default=0.0)
 
-    def _exclusive_seconds(self, session: str) -> float:
-        window = self._stages.get(session, {}).get(self._exclusive)
+    def _seconds(self, session: str, stage: str) -> float:
+        window = self._stages.get(session, {}).get(stage)
         return (window.median() if window else None) or 0.0
