@@ -1,8 +1,8 @@
 """The slow world: the marker's pictures, and stages that take as long as they are told.
 
 A stage waits like a host thread waits for a GPU (without the interpreter lock, without a core), or
-with `busy` keeps a core at work (also without the lock). At chunk `stall_at` of every session, `stall_stage` takes
-`stall_seconds` longer, once a session.
+with `busy` keeps a core at work, also without the lock. At chunk `stall_at` of every session,
+`stall_stage` takes `stall_seconds` longer, once a session.
 """
 
 from __future__ import annotations
