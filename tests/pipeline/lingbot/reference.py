@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.lingbot.config import ACT_CHANNELS, CAM_CHANNELS, DiTConfig, UMT5Config, VAEConfig
 from pipeline.lingbot.dit import DiT
-# from pipeline.lingbot.vae import VAE
+from pipeline.lingbot.vae import VAE
 
 OURS = Path(__file__).parent / "fixtures"
 DIRECTORY = Path(os.environ.get("LINGBOT_FIXTURES", "") or OURS)
@@ -94,7 +94,7 @@ def vae_config(about: dict[str, Any]) -> VAEConfig:
 
 
 @cache
-def vae(name: str) -> "VAE":
+def vae(name: str) -> VAE:
     weights = fixture(name)
     model = VAE(vae_config(weights.about)).eval()
     model.load_state_dict(weights.tensors)

@@ -148,7 +148,9 @@ def test_controls_that_are_not_finite_are_refused(bad: float) -> None:
         control.scale_intrinsics(torch.tensor([500.0, bad, 0, 0]), 480, 832)
 
 
-@pytest.mark.parametrize("text", ["", "w", "w-", "q-3", "w-1,,s-1", "w--3", "nonew-3", "w-999999999"])
+@pytest.mark.parametrize(
+    "text", ["", "w", "w-", "q-3", "w-1,,s-1", "w--3", "nonew-3", "w-999999999"]
+)
 def test_actions_that_say_nothing_are_refused(text: str) -> None:
     with pytest.raises(BadControl):
         control.parse_actions(text)

@@ -90,9 +90,7 @@ def test_the_act_variant_equals_the_reference(name: str) -> None:
 # The causal model, call by call, caches included
 
 
-def run_chunks(
-    f: Fixture, cache: KVCache, check: bool = True
-) -> tuple[KVCache, list[Tensor]]:
+def run_chunks(f: Fixture, cache: KVCache, check: bool = True) -> tuple[KVCache, list[Tensor]]:
     model = dit(f.about["weights"])
     text = model.embed_text(f["context"])
     outputs = []
