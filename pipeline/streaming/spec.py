@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipeline.streaming.errors import SpecError
+
 
 class StageOrdering(StrEnum):
     """In which order a stage takes the items of one session."""
@@ -49,6 +51,8 @@ class StreamingEdgeSpec:
 
     `capacity` counts chunks (sequences). A `streaming` edge carries 0..`max_pieces` pieces per
     sequence and then an end marker; its places are reserved at dispatch, so emitting never waits.
+    The caller gets the pieces one by one; a stage that consumes them gets all of one sequence as
+    a tuple.
     An artifact that no stage consumes is an output of the pipeline; its slot is given back when
     the caller has taken it.
     """
@@ -78,3 +82,10 @@ class StreamingPipelineSpec:
     edges: tuple[StreamingEdgeSpec, ...]
     resource_groups: tuple[StreamingResourceGroupSpec, ...] = ()
     latency_anchor_artifact: str | None = None  # the clock of a sequence starts at its acceptance
+
+    def validate(self) -> None:
+        """Check every rule; raise one `SpecError` that lists all faults, or return."""
+        from pipeline.streaming.rules import faults_of  # the rules are about this file's classes
+
+        if faults := faults_of(self):
+            raise SpecError(self.name, faults)
