@@ -7,8 +7,7 @@ now is the business of the `Errand` it left here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from admission.lease import ExecutionLease
@@ -87,24 +86,24 @@ class AsyncLease:
         finally:
             self._handing_on = False
 
-    @asynccontextmanager
-    async def turn(self, session: str, ready: Callable[[], bool]) -> AsyncIterator[None]:
-        """Hold the lease for as long as the block takes.
+    async def wait_turn(self, session: str, ready: Callable[[], bool]) -> None:
+        """Stand in line once, for work on the exclusive actor that is not a chunk.
 
-        Left by an exception or a cancellation, the turn lasts until the session is `gone`.
+        The actor does such work between two chunks, so the turn is given back as soon as it comes:
+        being next is all that it is for. Cancelled, the place is given up.
         """
-        granted = asyncio.Event()
-        finished = False
-        self.want(session, Errand(ready, granted.set))
+        passed = asyncio.Event()
+
+        def granted() -> None:
+            self._core.release(session)
+            passed.set()
+
+        self.want(session, Errand(ready, granted))
         try:
-            await granted.wait()
-            yield
-            finished = True
+            await passed.wait()
         finally:
-            if finished:
-                self.release(session)
-            else:
-                self.leave(session)
+            if not passed.is_set():
+                self.unwant(session)
 
     def _grantable(self, session: str) -> bool:
         return self._errands[session].ready()

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from server.protocol.worker import (
     Done,
@@ -80,7 +80,9 @@ def main() -> NoReturn:
             level=config.log_level.upper(),
             format=f"%(asctime)s %(levelname)s {config.worker_id} %(name)s: %(message)s",
         )
-        loop = asyncio.new_event_loop()  # never closed: closing waits for threads, and they may hang
+        loop = (
+            asyncio.new_event_loop()
+        )  # never closed: closing waits for threads, and they may hang
         code = loop.run_until_complete(Process(config, inbox, outbox).run())
     outbox.flush(EXIT_SECONDS)
     leave(code)
@@ -143,7 +145,7 @@ class Process:
         self._runtime = runtime
         loading = asyncio.create_task(runtime.start())
         failing = asyncio.create_task(runtime.fatal.wait())
-        waiting: set[asyncio.Future[object]] = {self._ending, failing}  # type: ignore[arg-type]
+        waiting: set[asyncio.Future[Any]] = {self._ending, failing}
         try:
             await asyncio.wait({loading, *waiting}, return_when=asyncio.FIRST_COMPLETED)
             if loading.done() and not loading.result() and not self._ending.done():
