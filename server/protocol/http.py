@@ -49,6 +49,19 @@ class SessionView(WireModel):
     played_seconds: float = 0.0
 
 
+class Sessions(WireModel):
+    """Answer of `GET /v1/sessions` (operators)."""
+
+    sessions: tuple[SessionView, ...]
+
+
+class WorkerDraining(WireModel):
+    """Answer of `POST /v1/workers/{id}/drain` (operators)."""
+
+    worker_id: str
+    draining: Literal[True] = True
+
+
 class Connect(WireModel):
     """Body of `POST /v1/sessions/{id}/connect`."""
 
@@ -124,6 +137,12 @@ class Problem(WireModel):
     detail: str
     field: str | None = None
     session_id: str | None = None
+
+
+class Health(WireModel):
+    """Answer of `/healthz`."""
+
+    status: Literal["ok"] = "ok"
 
 
 class Readiness(WireModel):

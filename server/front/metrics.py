@@ -1,0 +1,145 @@
+"""`/metrics`: the front door's numbers, in a registry of their own, and those of the workers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from admission.session import EndReason, State
+from server.front.lag import LoopLag
+from server.protocol.worker import Sample
+
+if TYPE_CHECKING:
+    from server.front.service import SessionService
+
+_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}\Z")
+MAX_WORKER_SAMPLES: Final = 2000  # of one worker that are shown
+LAG: Final = "veldt_loop_lag_seconds"
+_QUANTILES: Final = (0.5, 0.99, 1.0)
+
+
+class FrontMetrics:
+    """What the front door counts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.lag = LoopLag()
+        self._created = Counter(
+            "veldt_sessions_created", "Sessions that were opened.", registry=self.registry
+        )
+        self._refused = Counter(
+            "veldt_sessions_refused",
+            "Sessions that were not opened, by the code of the problem.",
+            ["code"],
+            registry=self.registry,
+        )
+        self._ended = Counter(
+            "veldt_sessions_ended",
+            "Sessions that are over, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
+        for reason in EndReason:
+            self._ended.labels(reason.value)
+
+    def created(self) -> None:
+        """A session was opened."""
+        self._created.inc()
+
+    def refused(self, code: str) -> None:
+        """A session was not opened."""
+        self._refused.labels(code).inc()
+
+    def ended(self, reason: EndReason | None) -> None:
+        """A session is over."""
+        self._ended.labels(reason.value if reason else "unknown").inc()
+
+    def watch(self, service: SessionService) -> None:
+        """Read the service's seats, sessions and workers whenever the metrics are asked for."""
+        self.registry.register(_ServiceCollector(service, self.lag))
+
+    def text(self) -> bytes:
+        """In Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+class _ServiceCollector(Collector):
+    def __init__(self, service: SessionService, lag: LoopLag) -> None:
+        self._service, self._lag = service, lag
+
+    def collect(self) -> Iterator[Metric]:
+        """Gauges of now."""
+        yield from self._sessions()
+        workers = GaugeMetricFamily(
+            "veldt_worker_ready", "1 while the worker takes sessions.", labels=["worker"]
+        )
+        restarts = CounterMetricFamily(
+            "veldt_worker_restarts", "Times a worker was started again.", labels=["worker"]
+        )
+        families: dict[str, Metric] = {LAG: self._own_lag()}
+        for number, kept in enumerate(self._service.pool.kept):
+            name = kept.port.worker_id if kept.port is not None else f"worker-{number}"
+            workers.add_metric([name], float(kept.ready is not None and not kept.draining))
+            restarts.add_metric([name], kept.restarts)
+            _merge(families, name, kept.samples)
+        yield workers
+        yield restarts
+        yield from families.values()
+
+    def _sessions(self) -> Iterator[Metric]:
+        seats = GaugeMetricFamily(
+            "veldt_seats", "Seats by what they are; together the capacity.", labels=["state"]
+        )
+        occupancy = self._service.occupancy()
+        for state in ("free", "resident", "quarantined"):
+            seats.add_metric([state], getattr(occupancy, state))
+        yield seats
+        yield GaugeMetricFamily(
+            "veldt_seats_capacity", "Seats of all workers.", value=occupancy.capacity
+        )
+        live = self._service.live()
+        sessions = GaugeMetricFamily(
+            "veldt_sessions", "Sessions that are not over, by state.", labels=["state"]
+        )
+        tally = Tally(record.life.state for record in live)
+        for state in State:
+            sessions.add_metric([state.value], tally[state])
+        yield sessions
+        yield GaugeMetricFamily(
+            "veldt_event_streams",
+            "Event streams that are open.",
+            value=sum(record.streams for record in live),
+        )
+
+    def _own_lag(self) -> Metric:
+        family = Metric(LAG, "How late an event loop wakes up, last minute.", "gauge")
+        for share in _QUANTILES:
+            labels = {"process": "front", "quantile": f"{share:g}"}
+            family.add_sample(LAG, labels, self._lag.quantile(share))
+        return family
+
+
+def _merge(families: dict[str, Metric], worker: str, samples: Iterable[Sample]) -> None:
+    """Add a worker's samples, with its id as a label, without names that Prometheus cannot read."""
+    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    for sample in list(samples)[:MAX_WORKER_SAMPLES]:
+        name = sample.name if sample.name.startswith("veldt_") else f"veldt_{sample.name}"
+        labels = {"worker": worker, **sample.labels}
+        if not _NAME.match(name) or not all(map(_NAME.match, labels)):
+            continue
+        key = (name, tuple(sorted(labels.items())))
+        if key in seen:
+            continue
+        seen.add(key)
+        kind = "counter" if name.endswith("_total") else "gauge"
+        family_name = name.removesuffix("_total")
+        family = families.get(family_name)
+        if family is None:
+            family = families[family_name] = Metric(family_name, "Pushed by the worker.", kind)
+        family.add_sample(name, labels, sample.value)

@@ -1,0 +1,73 @@
+"""A front door in memory, with a scripted worker behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from server.front import create_app
+from server.settings import Settings
+from tests.fakes.worker import FakeWorker
+
+
+class Door:
+    """The application, its worker, and a client that is on the same machine."""
+
+    def __init__(self, app: Any, worker: FakeWorker, client: httpx.AsyncClient) -> None:
+        self.app, self.worker, self.client = app, worker, client
+        self.service = app.state.service
+
+    async def create(self, **body: Any) -> dict[str, Any]:
+        answer = await self.client.post("/v1/sessions", json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    def auth(self, created: dict[str, Any]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {created['session_token']}"}
+
+    async def view(self, created: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.client.get(
+            f"/v1/sessions/{created['session_id']}", headers=self.auth(created)
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def connect(self, created: dict[str, Any], **body: Any) -> httpx.Response:
+        return await self.client.post(
+            f"/v1/sessions/{created['session_id']}/connect", json=body, headers=self.auth(created)
+        )
+
+    async def delete(self, created: dict[str, Any]) -> httpx.Response:
+        return await self.client.delete(
+            f"/v1/sessions/{created['session_id']}", headers=self.auth(created)
+        )
+
+    async def settled(self) -> None:
+        """Everything that the worker has said is heard."""
+        import asyncio
+
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings | None = None, worker: FakeWorker | None = None, workers: Any = None
+) -> AsyncIterator[Door]:
+    worker = worker or FakeWorker()
+    app = create_app(settings or Settings(), workers or [worker])
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as c:
+            door = Door(app, worker, c)
+            await door.settled()
+            yield door
+
+
+@pytest.fixture
+def open_door() -> Callable[..., Any]:
+    return opened
