@@ -202,5 +202,6 @@ class JustInTime:
             now: The current time.
         """
         if period_seconds >= self._chunk:
-            return playout_end - period_seconds - self.predicted + self.slack
+            last_begins = playout_end - period_seconds
+            return last_begins - self.predicted + SLACK_FLOOR_SECONDS
         return playout_end - self.predicted - self.slack

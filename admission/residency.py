@@ -43,14 +43,6 @@ Answer = Admitted | Queued | Refused
 
 # ------------------------------------------------------------------ events of a mutation
 @dataclass(frozen=True)
-class SeatTaken:
-    """`session` is resident on `worker` from now on."""
-
-    session: str
-    worker: str
-
-
-@dataclass(frozen=True)
 class SeatFreed:
     """`session` holds nothing any more; its seat on `worker` is free."""
 
@@ -82,7 +74,7 @@ class WorkerEmptied:
     worker: str
 
 
-Event = SeatTaken | SeatFreed | SeatQuarantined | SeatLost | WorkerEmptied
+Event = SeatFreed | SeatQuarantined | SeatLost | WorkerEmptied
 
 
 @dataclass(frozen=True)
