@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from admission.session import END_STATE, TERMINAL, State
+from admission.session import END_STATE, TERMINAL, TRANSITIONS, EndReason, State, target_of
 from server.protocol.base import MAX_MESSAGE_BYTES, PROTOCOL_VERSION
 from server.protocol.command import COMMAND
 from server.protocol.http import (
@@ -78,9 +78,22 @@ def schema() -> dict[str, Any]:
         "x-protocol-version": PROTOCOL_VERSION,
         "x-max-message-bytes": MAX_MESSAGE_BYTES,
         "x-terminal-states": sorted(state.value for state in State if state in TERMINAL),
+        "x-moves": _moves(),
         "x-end-states": {reason.value: state.value for reason, state in END_STATE.items()},
         "$defs": {name: _plain(definitions[name]) for name in sorted(definitions)},
     }
+
+
+def _moves() -> dict[str, list[str]]:
+    """Where a session can go from each state: the server's own table, as the page mirrors it."""
+    moves: dict[str, set[str]] = {state.value: set() for state in State}
+    for state, cause in TRANSITIONS:
+        for reason in EndReason:
+            for held in (False, True):
+                target = target_of(state, cause, reason=reason, held=held)
+                if target is not state:
+                    moves[state.value].add(target.value)
+    return {state: sorted(targets) for state, targets in moves.items()}
 
 
 def _plain(node: Any) -> Any:

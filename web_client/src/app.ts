@@ -1,0 +1,315 @@
+/** Puts the game and its page together. */
+import { browserClock } from "./clock";
+import { DirectConnection, withoutBuffer } from "./connection/direct";
+import { newNonce } from "./connection/nonce";
+import type { Shortcut } from "./input/keyboard";
+import { listenToKeyboard } from "./input/listen";
+import { Game } from "./play/game";
+import { Api } from "./session/api";
+import { type Face, takesKeys } from "./session/face";
+import { SessionStore } from "./session/store";
+import { Arriving } from "./ui/arriving";
+import { must } from "./ui/dom";
+import { Help } from "./ui/help";
+import { HudPanel } from "./ui/hudPanel";
+import { KeyCaps } from "./ui/keyCaps";
+import { Preferences } from "./ui/preferences";
+import { Sheet } from "./ui/sheet";
+import { framesCanBeSeen, Stage, watchFrames } from "./ui/stage";
+import { Toast } from "./ui/toast";
+import { Topbar } from "./ui/topbar";
+
+const QUIET_MS = 3000; // without a moving pointer; then the tools fade
+const KEYBOARD = "keyboard";
+
+export class App {
+  readonly #stage = new Stage();
+  readonly #toast = new Toast(must("#toast"), browserClock);
+  readonly #preferences = new Preferences(() => localStorage);
+  readonly #wanted = new URLSearchParams(location.search).get("start");
+  readonly #game: Game;
+  readonly #arriving: Arriving;
+  readonly #sheet: Sheet;
+  readonly #hud: HudPanel;
+  readonly #help: Help;
+  readonly #topbar: Topbar;
+  readonly #caps: KeyCaps;
+  #layout: ReadonlyMap<string, string> | undefined;
+  #face: Face | null = null;
+  #cancelQuiet: (() => void) | null = null;
+
+  constructor() {
+    const say = (words: string): void => {
+      this.#toast.say(words);
+    };
+    this.#game = new Game(
+      {
+        clock: browserClock,
+        api: new Api((url, init) => fetch(url, init), browserClock),
+        store: new SessionStore(() => sessionStorage),
+        makeConnection: (handlers) => new DirectConnection(browserClock, handlers),
+        nonce: () => newNonce((into) => crypto.getRandomValues(into)),
+        preflight: canConnect,
+        reloaded: wasReloaded(),
+        framesCanBeSeen: framesCanBeSeen(),
+      },
+      {
+        changed: () => {
+          this.#render();
+        },
+        track: (stream, receiver) => {
+          withoutBuffer(receiver);
+          this.#stage.show(stream);
+        },
+        shownKeys: (codes) => {
+          this.#caps.seen(codes);
+        },
+        say,
+      },
+    );
+    const game = this.#game;
+    this.#caps = new KeyCaps(must("#keys"), must("#shown-keys"), {
+      press: (code, holder, atMs) => {
+        this.#pressed(code, holder, atMs);
+      },
+      release: (code, holder) => {
+        game.controls.release(code, holder);
+      },
+    });
+    game.controls.onHeld = (held) => {
+      this.#caps.held(held);
+    };
+    this.#arriving = new Arriving({
+      chosen: () => {
+        this.#showPoster();
+      },
+      play: (start) => void game.play(start),
+    });
+    this.#sheet = new Sheet({
+      takeOver: () => {
+        game.takeOver();
+      },
+      leave: () => {
+        game.leave();
+      },
+      pause: (paused) => {
+        game.pause(paused);
+      },
+      playAgain: () => void game.playAgain(),
+      chooseAgain: () => void game.chooseAgain(),
+      say,
+    });
+    this.#hud = new HudPanel(must("#hud"), say);
+    this.#help = new Help({
+      opened: () => {
+        game.controls.releaseAll();
+      },
+      reset: () => {
+        game.reset();
+      },
+      leave: () => {
+        game.leave();
+      },
+      crisp: (crisp) => {
+        this.#setCrisp(crisp);
+      },
+    });
+    this.#topbar = new Topbar({
+      pause: () => {
+        this.#shortcut("pause");
+      },
+      fullscreen: () => {
+        this.#shortcut("fullscreen");
+      },
+      hud: () => {
+        this.#shortcut("hud");
+      },
+      help: () => {
+        this.#shortcut("help");
+      },
+      leave: () => {
+        game.leave();
+      },
+    });
+    must("#front").append(this.#arriving.element, this.#sheet.element);
+    document.body.append(this.#help.element);
+  }
+
+  /** Begin: listen, draw, and go on where this tab was. */
+  async start(): Promise<void> {
+    this.#listen();
+    this.#hud.open = this.#preferences.get("hud") === "on";
+    this.#setCrisp(this.#preferences.get("crisp") === "on");
+    this.#help.crisp = this.#preferences.get("crisp") === "on";
+    watchFrames(this.#stage.video, (rtp, atMs, presentedFrames) => {
+      this.#stage.thaw();
+      this.#game.displayed(rtp, atMs, presentedFrames);
+    });
+    setInterval(() => void this.#game.tick(), 1000);
+    void this.#learnLayout();
+    this.#render();
+    await this.#game.begin();
+  }
+
+  #listen(): void {
+    const game = this.#game;
+    listenToKeyboard(window, {
+      legend: (code) => game.controls.knows(code),
+      playing: () => takesKeys(game.face) && !this.#help.open,
+      pressed: (code, atMs) => {
+        this.#pressed(code, KEYBOARD, atMs);
+      },
+      released: (code) => {
+        game.controls.release(code, KEYBOARD);
+      },
+      releaseAll: () => {
+        game.controls.releaseAll();
+      },
+      shortcut: (shortcut) => {
+        this.#shortcut(shortcut);
+      },
+      other: () => {
+        if (game.face === "paused" && !this.#help.open) game.pause(false);
+      },
+    });
+    document.addEventListener("visibilitychange", () => {
+      game.hide(document.visibilityState === "hidden");
+    });
+    window.addEventListener("pagehide", () => {
+      this.#stage.freeze();
+      game.pageHidden();
+    });
+    window.addEventListener("pageshow", (event) => {
+      if (event.persisted) game.pageShown();
+    });
+    for (const kind of ["pointermove", "pointerdown", "focusin"] as const) {
+      document.addEventListener(kind, () => {
+        this.#stir();
+      });
+    }
+    if (!framesCanBeSeen()) {
+      this.#stage.video.addEventListener("timeupdate", () => {
+        this.#stage.thaw();
+      });
+    }
+  }
+
+  #pressed(code: string, holder: string, atMs: number): void {
+    if (this.#game.face === "paused") this.#game.pause(false);
+    if (takesKeys(this.#game.face)) this.#game.controls.press(code, holder, atMs);
+  }
+
+  #shortcut(shortcut: Shortcut): void {
+    const game = this.#game;
+    switch (shortcut) {
+      case "menu":
+      case "help":
+        if (!this.#help.open) {
+          this.#help.show(game.world?.controls ?? [], takesKeys(game.face), this.#layout);
+        }
+        return;
+      case "hud":
+        this.#hud.open = !this.#hud.open;
+        this.#preferences.set("hud", this.#hud.open ? "on" : "off");
+        return;
+      case "fullscreen":
+        void toggleFullscreen();
+        return;
+      case "reset":
+        if (takesKeys(game.face)) game.reset();
+        return;
+      case "pause":
+        if (takesKeys(game.face)) game.pause(game.face !== "paused");
+        return;
+    }
+  }
+
+  #render(): void {
+    const game = this.#game;
+    const { face } = game;
+    const arriving = face === "arriving" || face === "checking";
+    this.#arriving.use(game.world, game.start ?? this.#wanted, this.#layout);
+    this.#arriving.element.hidden = !arriving;
+    this.#arriving.busy = face === "checking" || game.world === null;
+    if (game.world !== null) this.#caps.use(game.world.controls, this.#layout);
+    this.#topbar.render(game);
+    this.#sheet.render(game);
+    this.#hud.render(game.hud());
+    if (face === this.#face) return;
+    const before = this.#face;
+    this.#face = face;
+    if (face === "reconnecting" || face === "elsewhere" || face === "ended") this.#stage.freeze();
+    if (arriving || face === "error") this.#stage.clear();
+    this.#showPoster();
+    document.body.dataset["state"] = face;
+    if (face === "arriving") this.#arriving.focus();
+    else if (before !== null && takesKeys(face) && face !== "paused") focusGame();
+    this.#stir();
+  }
+
+  /** The picture of the place that is chosen or played. */
+  #showPoster(): void {
+    const { world } = this.#game;
+    const arriving = this.#face === null || this.#face === "arriving" || this.#face === "checking";
+    const name = arriving ? this.#arriving.choice : this.#game.start;
+    const start = world?.start_points.find((point) => point.name === name);
+    this.#stage.poster = (start ?? world?.start_points[0])?.picture ?? null;
+  }
+
+  /** Somebody is there: the tools show for a while. */
+  #stir(): void {
+    document.body.classList.remove("quiet");
+    this.#cancelQuiet?.();
+    this.#cancelQuiet = browserClock.after(QUIET_MS, () => {
+      document.body.classList.add("quiet");
+    });
+  }
+
+  #setCrisp(crisp: boolean): void {
+    this.#stage.crisp = crisp;
+    this.#preferences.set("crisp", crisp ? "on" : "off");
+  }
+
+  async #learnLayout(): Promise<void> {
+    const { keyboard } = navigator as Navigator & {
+      keyboard?: { getLayoutMap?: () => Promise<ReadonlyMap<string, string>> };
+    };
+    try {
+      this.#layout = await keyboard?.getLayoutMap?.();
+    } catch {
+      return; // not allowed here: keys are labelled by their code
+    }
+    this.#render();
+  }
+}
+
+/** Keys go to the game again, not to the button that was used last. */
+function focusGame(): void {
+  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+}
+
+function canConnect(): boolean {
+  try {
+    new RTCPeerConnection().close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function wasReloaded(): boolean {
+  const [entry] = performance.getEntriesByType("navigation");
+  return entry instanceof PerformanceNavigationTiming && entry.type === "reload";
+}
+
+async function toggleFullscreen(): Promise<void> {
+  try {
+    if (document.fullscreenElement === null) {
+      await document.documentElement.requestFullscreen({ navigationUI: "hide" });
+    } else {
+      await document.exitFullscreen();
+    }
+  } catch (error) {
+    console.warn("no whole screen here:", error);
+  }
+}

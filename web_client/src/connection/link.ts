@@ -1,0 +1,201 @@
+import type { Clock } from "../clock";
+import type { Command, Connection, Keys, StatusMessage } from "../protocol/messages";
+import { type Api, ApiProblem, type Credentials } from "../session/api";
+import type { Link } from "../session/face";
+import { type Asked, Commands } from "./commands";
+import type { DirectHandlers, Gone } from "./direct";
+import { LINGERING_MS, type Outcome, Redial } from "./redial";
+
+/** What a link needs of a connection; `DirectConnection` is one. */
+export interface MediaConnection {
+  join(answer: (sdp: string) => Promise<Connection>): Promise<void>;
+  sendKeys(keys: Keys): void;
+  sendCommand(command: Command): void;
+  stats(): Promise<RTCStatsReport | null>;
+  close(): void;
+}
+
+export interface LinkHandlers {
+  /** @param note in words why it is not up yet, where that is known. */
+  readonly changed: (link: Link, note: string | null) => void;
+  readonly up: (nonce: number, epoch: number) => void;
+  readonly track: DirectHandlers["track"];
+  readonly status: (message: StatusMessage) => void;
+  /** Connecting makes no sense any more: ask what has become of the session. */
+  readonly refused: (problem: ApiProblem) => void;
+}
+
+const NO_PATH =
+  "No media path yet: something between this page and the server may block UDP. Trying again.";
+
+/** The connection of a session, made again for as long as the session lives. */
+export class PlayerLink {
+  readonly #clock: Clock;
+  readonly #api: Api;
+  readonly #session: Credentials;
+  readonly #make: (handlers: DirectHandlers) => MediaConnection;
+  readonly #nonce: () => number;
+  readonly #handlers: LinkHandlers;
+  #connection: MediaConnection | null = null;
+  #commands: Commands | null = null;
+  #redial: Redial | null = null;
+  #cancelRetry: (() => void) | null = null;
+  #takeOver = false;
+  #link: Link = "none";
+
+  constructor(
+    clock: Clock,
+    api: Api,
+    session: Credentials,
+    make: (handlers: DirectHandlers) => MediaConnection,
+    nonce: () => number,
+    handlers: LinkHandlers,
+  ) {
+    this.#clock = clock;
+    this.#api = api;
+    this.#session = session;
+    this.#make = make;
+    this.#nonce = nonce;
+    this.#handlers = handlers;
+  }
+
+  /** @param own whether another live connection may be one of ours, of which only we know the end. */
+  dial({ takeOver, own }: { takeOver: boolean; own: boolean }): void {
+    this.#hangUp();
+    this.#takeOver = takeOver;
+    this.#redial = new Redial(own ? this.#clock.now() + LINGERING_MS : -Infinity, Math.random);
+    this.#set(this.#link === "up" || this.#link === "lost" ? "lost" : "dialing", null);
+    void this.#attempt();
+  }
+
+  sendKeys(keys: Keys): void {
+    this.#connection?.sendKeys(keys);
+  }
+
+  command(asked: Asked, done?: (epoch: number | null) => void): void {
+    this.#commands?.ask(asked, done);
+  }
+
+  async stats(): Promise<RTCStatsReport | null> {
+    return (await this.#connection?.stats()) ?? null;
+  }
+
+  /** Say goodbye. `dial` may be called again. */
+  close(): void {
+    this.#hangUp();
+    this.#redial = null;
+  }
+
+  async #attempt(): Promise<void> {
+    const connection = this.#make({
+      track: (stream, receiver) => {
+        if (this.#connection === connection) this.#handlers.track(stream, receiver);
+      },
+      open: () => {
+        if (this.#connection === connection) this.#opened(connection);
+      },
+      status: (message) => {
+        if (this.#connection === connection) this.#heard(message);
+      },
+      unreadable: (why) => {
+        console.warn(`a status message was not understood: ${why}`);
+      },
+      gone: (why) => {
+        if (this.#connection === connection) this.#gone(why);
+      },
+    });
+    this.#connection = connection;
+    try {
+      await connection.join((sdp) =>
+        this.#api.connect(this.#session, { sdp, take_over: this.#takeOver }),
+      );
+    } catch (error) {
+      if (this.#connection !== connection) return;
+      this.#drop();
+      this.#failed(outcomeOf(error), error);
+    }
+  }
+
+  #opened(connection: MediaConnection): void {
+    const nonce = this.#nonce();
+    const commands = new Commands(this.#clock, `${nonce}`, (command) => {
+      connection.sendCommand(command);
+    });
+    this.#commands = commands;
+    commands.hello(nonce, (epoch) => {
+      this.#takeOver = false;
+      this.#set("up", null);
+      this.#handlers.up(nonce, epoch);
+    });
+  }
+
+  #heard(message: StatusMessage): void {
+    if (message.type === "ack") this.#commands?.acknowledged(message);
+    if (message.type === "error") {
+      this.#commands?.refused(message);
+      if (message.code === "playing_elsewhere") {
+        this.#hangUp();
+        this.#set("elsewhere", null);
+        return;
+      }
+    }
+    this.#handlers.status(message);
+  }
+
+  #gone(why: Gone): void {
+    this.#drop();
+    if (why !== "no-path") {
+      // It was up. What still counts as live over there may be this very connection.
+      this.#redial = new Redial(this.#clock.now() + LINGERING_MS, Math.random);
+      this.#set("lost", null);
+    }
+    this.#failed({ kind: "failed" }, null, why === "no-path" ? NO_PATH : null);
+  }
+
+  #failed(outcome: Outcome, error: unknown, note: string | null = null): void {
+    const next = this.#redial?.next(outcome, this.#clock.now());
+    switch (next?.kind) {
+      case "retry":
+        if (note !== null) this.#handlers.changed(this.#link, note);
+        this.#cancelRetry = this.#clock.after(next.afterMs, () => void this.#attempt());
+        return;
+      case "elsewhere":
+        this.#set("elsewhere", null);
+        return;
+      case "give-up":
+        if (error instanceof ApiProblem) this.#handlers.refused(error);
+        return;
+      case undefined:
+        return;
+    }
+  }
+
+  #set(link: Link, note: string | null): void {
+    this.#link = link;
+    this.#handlers.changed(link, note);
+  }
+
+  #drop(): void {
+    this.#commands?.end();
+    this.#commands = null;
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.close();
+  }
+
+  #hangUp(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
+    this.#drop();
+  }
+}
+
+/** What a failed attempt means; 4xx but for these will not get better by asking again. */
+function outcomeOf(error: unknown): Outcome {
+  if (!(error instanceof ApiProblem)) return { kind: "failed" };
+  if (error.code === "playing_elsewhere") return { kind: "elsewhere" };
+  if (error.status >= 500 || error.status === 408 || error.status === 429) {
+    return { kind: "failed" };
+  }
+  return { kind: "refused", code: error.code };
+}

@@ -1,0 +1,460 @@
+/** One player's game in this page: facts, and what moves them. Knows no DOM element. */
+import type { Clock } from "../clock";
+import type { DirectHandlers } from "../connection/direct";
+import { type MediaConnection, PlayerLink } from "../connection/link";
+import { readRtcStats } from "../hud/rtcStats";
+import type { HudSnapshot } from "../hud/snapshot";
+import type {
+  EndReason,
+  SessionEvent,
+  State,
+  StatusMessage,
+  WorldView,
+} from "../protocol/messages";
+import { type Api, ApiProblem } from "../session/api";
+import { eventOf, SessionEvents } from "../session/events";
+import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/face";
+import { END_STATE, reachable } from "../session/life";
+import type { SessionStore, StoredSession } from "../session/store";
+import { createSession } from "../session/create";
+import { NO_WEBRTC, troubleOf } from "../session/trouble";
+import { Controls } from "./controls";
+import { Meters, type Shown } from "./meters";
+import { PlayTime } from "./playTime";
+
+export interface GameOptions {
+  readonly clock: Clock;
+  readonly api: Api;
+  readonly store: SessionStore;
+  readonly makeConnection: (handlers: DirectHandlers) => MediaConnection;
+  readonly nonce: () => number;
+  /** Whether this browser can play at all. */
+  readonly preflight: () => boolean;
+  /** Whether this page was reloaded: then a live connection may be its own former self. */
+  readonly reloaded: boolean;
+  readonly framesCanBeSeen: boolean;
+}
+
+export interface GameView {
+  /** The facts, the world or the figures have changed. */
+  readonly changed: () => void;
+  readonly track: DirectHandlers["track"];
+  /** The keys that the frame on screen shows. */
+  readonly shownKeys: (codes: readonly string[]) => void;
+  /** One line that passes. */
+  readonly say: (words: string) => void;
+}
+
+export class Game {
+  readonly controls: Controls;
+  readonly #options: GameOptions;
+  readonly #view: GameView;
+  #facts: Facts = NO_FACTS;
+  #meters: Meters;
+  #worlds: readonly WorldView[] = [];
+  #session: StoredSession | null = null;
+  #events: SessionEvents | null = null;
+  #link: PlayerLink | null = null;
+  #toldPaused = false; // what the server was told last
+  #stage: string | null = null;
+  #note: string | null = null;
+  #playTime = new PlayTime();
+  #playedSeconds: number | null = null; // the server's count, once the session has ended
+  #lostAt: number | null = null;
+  #leaving: Promise<void> = Promise.resolve();
+  #start: string | null = null;
+
+  constructor(options: GameOptions, view: GameView) {
+    this.#options = options;
+    this.#view = view;
+    this.#meters = new Meters(options.framesCanBeSeen);
+    this.controls = new Controls(options.clock, (keys) => this.#link?.sendKeys(keys));
+  }
+
+  get face(): Face {
+    return faceOf(this.#facts);
+  }
+
+  get facts(): Facts {
+    return this.#facts;
+  }
+
+  /** The world that is played, or may be. */
+  get world(): WorldView | null {
+    const name = this.#session?.world;
+    return this.#worlds.find((world) => world.name === name) ?? this.#worlds[0] ?? null;
+  }
+
+  get start(): string | null {
+    return this.#session?.startPoint ?? this.#start;
+  }
+
+  get sessionId(): string | null {
+    return this.#session?.id ?? null;
+  }
+
+  /** What is being prepared, or why it takes long. */
+  get stage(): string | null {
+    return this.#stage;
+  }
+
+  get note(): string | null {
+    return this.#note;
+  }
+
+  get playedSeconds(): number {
+    return this.#playedSeconds ?? this.#playTime.seconds(this.#options.clock.now());
+  }
+
+  get lostSeconds(): number {
+    return this.#lostAt === null ? 0 : (this.#options.clock.now() - this.#lostAt) / 1000;
+  }
+
+  hud(): HudSnapshot {
+    return this.#meters.snapshot(this.#options.clock.now(), {
+      state: this.face,
+      world: this.world?.name ?? null,
+      session: this.sessionId,
+      nonce: this.controls.nonce,
+      sent_seq: this.controls.seq,
+      transport: this.#facts.link === "up" ? "webrtc" : null,
+    });
+  }
+
+  // ---------------------------------------------------------------- beginning
+  /** The page is here: which worlds there are, and whether a session is to be gone on with. */
+  async begin(): Promise<void> {
+    const stored = this.#options.store.load();
+    if (stored !== null) this.#adopt(stored, "connecting");
+    await this.#loadWorlds();
+    if (stored !== null && this.#session === stored) await this.#goOn(stored);
+  }
+
+  /** Play from a start point of the first world. */
+  async play(startPoint: string | null): Promise<void> {
+    if (this.#facts.checking) return;
+    this.#forget();
+    this.#start = startPoint;
+    this.#set({ ...NO_FACTS, hidden: this.#facts.hidden, checking: true });
+    if (!this.#options.preflight()) {
+      this.#set({ checking: false, trouble: NO_WEBRTC });
+      return;
+    }
+    try {
+      await this.#leaving;
+      const body = { world: this.world?.name ?? null, start_point: startPoint };
+      const { api, clock } = this.#options;
+      const created = await createSession(api, clock, body, (stage) => {
+        this.#stage = stage;
+        this.#view.changed();
+      });
+      const session: StoredSession = {
+        id: created.session_id,
+        token: created.session_token,
+        world: created.world,
+        startPoint,
+      };
+      this.#options.store.save(session);
+      this.#adopt(session, created.status);
+      this.#follow(session);
+      this.#link?.dial({ takeOver: false, own: true });
+    } catch (error) {
+      this.#set({ checking: false, trouble: troubleOf(error) });
+    }
+  }
+
+  /** The same place again. */
+  playAgain(): Promise<void> {
+    return this.play(this.start);
+  }
+
+  /** Back to where a place is chosen; the session, if there is one, is another tab's now. */
+  async chooseAgain(): Promise<void> {
+    const { hidden } = this.#facts;
+    this.#forget();
+    this.#set({ ...NO_FACTS, hidden });
+    if (this.#worlds.length === 0) await this.#loadWorlds();
+  }
+
+  /** Play here what is being played in another tab. */
+  takeOver(): void {
+    this.#link?.dial({ takeOver: true, own: false });
+  }
+
+  /** End the session and say how long it was played. */
+  leave(): void {
+    const session = this.#session;
+    if (session === null) return;
+    this.#finish("left", this.playedSeconds, "draining");
+    this.#leaving = this.#options.api
+      .close(session)
+      .catch((error: unknown) => {
+        // Unreachable or gone already: the server's own limits end it.
+        console.warn("closing the session:", error);
+      })
+      .then(() => {
+        if (this.#facts.reason === "left") this.#set({ state: "closed" });
+      });
+  }
+
+  // ---------------------------------------------------------------- playing
+  reset(): void {
+    if (this.#facts.link !== "up") return;
+    this.#link?.command({ type: "reset" }, (epoch) => {
+      if (epoch === null) return;
+      this.#newEpoch(epoch);
+      this.#view.say("Back at the start");
+    });
+  }
+
+  pause(paused: boolean): void {
+    if (paused) this.controls.releaseAll();
+    this.#set({ pausedByPlayer: paused });
+    this.#tellPaused();
+  }
+
+  /** The tab was hidden, or is back. */
+  hide(hidden: boolean): void {
+    if (hidden) this.controls.releaseAll();
+    this.#set({ hidden });
+    this.#tellPaused();
+  }
+
+  /** The page goes away, perhaps for good: leave the session free for whoever comes next. */
+  pageHidden(): void {
+    this.controls.end();
+    this.#link?.close();
+    this.#events?.stop();
+    this.#set({ link: this.#facts.link === "up" ? "lost" : this.#facts.link });
+  }
+
+  /** The page is back from the browser's cache. */
+  pageShown(): void {
+    if (this.#session === null || this.#facts.reason !== null) return;
+    this.#follow(this.#session);
+    this.#link?.dial({ takeOver: false, own: true });
+  }
+
+  /** A frame is on screen. */
+  displayed(rtp: number | null, atMs: number, presentedFrames: number): void {
+    this.#saw(this.#meters.displayed(rtp, atMs, presentedFrames));
+  }
+
+  /** Once a second: figures that have to be asked for. */
+  async tick(): Promise<void> {
+    const report = await this.#link?.stats();
+    if (report && this.#facts.link === "up") {
+      const stats: Record<string, unknown>[] = [];
+      report.forEach((stat: Record<string, unknown>) => stats.push(stat));
+      this.#meters.read(readRtcStats(stats, this.#meters.rtc));
+      this.#facts = { ...this.#facts, slow: this.#meters.slow };
+    }
+    this.#view.changed();
+  }
+
+  // ---------------------------------------------------------------- inside
+  async #loadWorlds(): Promise<void> {
+    try {
+      this.#worlds = await this.#options.api.worlds();
+      if (this.world !== null) this.controls.useLegend(this.world.controls);
+      this.#view.changed();
+    } catch (error) {
+      if (this.#session === null) this.#set({ trouble: troubleOf(error) });
+    }
+  }
+
+  async #goOn(session: StoredSession): Promise<void> {
+    try {
+      const view = await this.#options.api.view(session);
+      this.#apply(eventOf(view));
+    } catch (error) {
+      if (error instanceof ApiProblem) {
+        await this.chooseAgain(); // it ended long ago
+        return;
+      }
+      // No answer: the loops below go on trying.
+    }
+    if (this.#session !== session || this.#facts.reason !== null) return;
+    this.#follow(session);
+    this.#link?.dial({ takeOver: false, own: this.#options.reloaded });
+  }
+
+  #adopt(session: StoredSession, state: State): void {
+    this.#session = session;
+    this.#stage = null;
+    this.#note = null;
+    this.#playTime = new PlayTime();
+    this.#playedSeconds = null;
+    this.#toldPaused = false;
+    this.#meters = new Meters(this.#options.framesCanBeSeen);
+    this.#link = new PlayerLink(
+      this.#options.clock,
+      this.#options.api,
+      session,
+      this.#options.makeConnection,
+      this.#options.nonce,
+      {
+        changed: (link, note) => {
+          this.#linkChanged(link, note);
+        },
+        up: (nonce, epoch) => {
+          this.#up(nonce, epoch);
+        },
+        track: this.#view.track,
+        status: (message) => {
+          this.#heard(message);
+        },
+        refused: () => void this.#events?.ask(),
+      },
+    );
+    this.#set({ ...NO_FACTS, hidden: this.#facts.hidden, state, link: "dialing" });
+  }
+
+  #follow(session: StoredSession): void {
+    this.#events?.stop();
+    this.#events = new SessionEvents(this.#options.api, this.#options.clock, session, {
+      event: (event) => {
+        this.#apply(event);
+      },
+      view: (view) => {
+        this.#apply(eventOf(view));
+      },
+      gone: () => {
+        this.#finish("disconnected", this.playedSeconds);
+      },
+    });
+    this.#events.start();
+  }
+
+  #apply(event: SessionEvent): void {
+    switch (event.event) {
+      case "queued":
+        this.#moved("queued", null);
+        return;
+      case "admitted":
+        this.#moved("admitted", null);
+        return;
+      case "state":
+        this.#moved(event.state, event.stage);
+        return;
+      case "ended":
+        this.#finish(event.reason, event.played_seconds);
+        return;
+    }
+  }
+
+  #heard(message: StatusMessage): void {
+    switch (message.type) {
+      case "hello":
+        this.#meters.hello(message);
+        return;
+      case "chunk":
+        this.#meters.chunk(message);
+        return;
+      case "lease":
+        this.#meters.lease(message);
+        return;
+      case "frames":
+        this.#saw(this.#meters.published(message.frames));
+        return;
+      case "state":
+        this.#toldPaused = message.paused;
+        this.#moved(message.state, message.stage);
+        if (message.reason !== null) this.#finish(message.reason, this.playedSeconds);
+        else this.#tellPaused();
+        return;
+      case "error":
+        console.warn(`refused by the server: ${message.code}: ${message.message}`);
+        return;
+      case "ack":
+        return;
+    }
+  }
+
+  /** The server says where the session is; what the table does not know came late. */
+  #moved(state: State, stage: string | null): void {
+    const before = this.#facts.state;
+    if (before === null || this.#facts.reason !== null || !reachable(before, state)) return;
+    this.#stage = stage;
+    this.#playTime.running(state === "running", this.#options.clock.now());
+    this.#set({ state, played: this.#facts.played || (state === "running" && this.#isUp()) });
+  }
+
+  #isUp(): boolean {
+    return this.#facts.link === "up";
+  }
+
+  #linkChanged(link: Link, note: string | null): void {
+    if (link === "lost") this.#lostAt ??= this.#options.clock.now();
+    if (link === "up" || link === "elsewhere") this.#lostAt = null;
+    if (link !== "up") {
+      this.controls.end();
+      this.#view.shownKeys([]);
+    }
+    this.#note = note;
+    this.#set({ link });
+    if (link === "lost") void this.#events?.ask();
+  }
+
+  #up(nonce: number, epoch: number): void {
+    this.#meters.reconnected(epoch);
+    this.controls.begin(nonce, epoch);
+    this.#set({ played: this.#facts.played || this.#facts.state === "running" });
+    this.#tellPaused();
+  }
+
+  #newEpoch(epoch: number): void {
+    this.#meters.newEpoch(epoch);
+    this.controls.newEpoch(epoch);
+    this.#view.changed();
+  }
+
+  /** The server generates for nobody who looks away. */
+  #tellPaused(): void {
+    const paused = this.#facts.pausedByPlayer || this.#facts.hidden;
+    if (!this.#isUp() || paused === this.#toldPaused) return;
+    this.#toldPaused = paused;
+    this.#meters.interrupted();
+    this.#link?.command({ type: paused ? "pause" : "resume" });
+  }
+
+  #saw(frames: readonly Shown[]): void {
+    for (const { receipt, atMs } of frames) {
+      const { samples, shown } = this.controls.displayed(receipt, atMs);
+      for (const sample of samples) this.#meters.latency(sample);
+      this.#view.shownKeys(shown);
+    }
+  }
+
+  #finish(reason: EndReason, playedSeconds: number, state: State = END_STATE[reason]): void {
+    if (this.#facts.reason !== null) return;
+    this.#playedSeconds = playedSeconds;
+    this.#playTime.running(false, this.#options.clock.now());
+    this.controls.end();
+    this.#events?.stop();
+    this.#link?.close();
+    this.#options.store.clear();
+    this.#view.shownKeys([]);
+    this.#set({ reason, state });
+  }
+
+  /** Let go of the session without ending it. */
+  #forget(): void {
+    this.controls.end();
+    this.#events?.stop();
+    this.#link?.close();
+    this.#options.store.clear();
+    this.#start = this.start;
+    this.#session = null;
+    this.#events = null;
+    this.#link = null;
+    this.#stage = null;
+    this.#note = null;
+    this.#lostAt = null;
+  }
+
+  #set(change: Partial<Facts>): void {
+    this.#facts = { ...this.#facts, ...change };
+    this.#view.changed();
+  }
+}

@@ -1,0 +1,176 @@
+import { DisplayedFrames } from "../hud/frames";
+import { percentile, Recent } from "../hud/percentile";
+import type { RtcFigures } from "../hud/rtcStats";
+import { type Slow, Slowness } from "../hud/slowness";
+import type { HudSnapshot } from "../hud/snapshot";
+import { type Receipt, receiptOf } from "../protocol/codec";
+import type { Chunk, FrameReceipt, HelloStatus, Lease } from "../protocol/messages";
+import { type Match, RtpOffset } from "../receipts/rtpOffset";
+
+const SAMPLES = 512; // key-to-photon figures are over this many presses at most
+
+/** Everything that is measured in this page about one session, and what the server says of it. */
+export class Meters {
+  readonly frames = new DisplayedFrames();
+  readonly #slowness = new Slowness();
+  readonly #latencies = new Recent(SAMPLES);
+  readonly #framesCanBeSeen: boolean;
+  #offset = new RtpOffset();
+  #hello: HelloStatus | null = null;
+  #chunk: Chunk | null = null;
+  #lease: Lease | null = null;
+  #rtc: RtcFigures | null = null;
+  #epoch: number | null = null;
+  #factor: number | null = null; // of the newest chunk since the last reading
+  #shown: FrameReceipt | null = null;
+  #slow: Slow = null;
+
+  /** @param framesCanBeSeen whether this browser tells when a frame is displayed. */
+  constructor(framesCanBeSeen: boolean) {
+    this.#framesCanBeSeen = framesCanBeSeen;
+  }
+
+  get slow(): Slow {
+    return this.#slow;
+  }
+
+  get epoch(): number | null {
+    return this.#epoch;
+  }
+
+  get players(): number {
+    return this.#lease?.players ?? 1;
+  }
+
+  /** A new connection: its RTP offset is another one, and frames before it are no neighbours. */
+  reconnected(epoch: number): void {
+    this.#offset = new RtpOffset();
+    this.#epoch = epoch;
+    this.interrupted();
+  }
+
+  /** The picture stands for a reason that is nobody's slowness. */
+  interrupted(): void {
+    this.frames.interrupt();
+    this.#rtc = null;
+    this.#factor = null;
+    this.#slow = null;
+    this.#slowness.reset();
+  }
+
+  hello(message: HelloStatus): void {
+    this.#hello = message;
+    this.#epoch = message.epoch;
+  }
+
+  chunk(message: Chunk): void {
+    this.#chunk = message;
+    this.#factor = message.real_time_factor;
+  }
+
+  lease(message: Lease): void {
+    this.#lease = message;
+  }
+
+  newEpoch(epoch: number): void {
+    this.#epoch = epoch;
+  }
+
+  latency(ms: number): void {
+    this.#latencies.add(ms);
+  }
+
+  /** The server has published frames. @returns which displayed ones that identifies. */
+  published(frames: readonly FrameReceipt[]): Shown[] {
+    return frames.flatMap((frame) => this.#offset.published(frame).map((match) => this.#saw(match)));
+  }
+
+  /** A frame is on screen. @returns which frames that identifies. */
+  displayed(rtp: number | null, atMs: number, presentedFrames: number): Shown[] {
+    this.frames.displayed(atMs, presentedFrames);
+    if (rtp === null) return [];
+    return this.#offset.displayed(rtp, atMs).map((match) => this.#saw(match));
+  }
+
+  /** One reading of `getStats`, about once a second while playing. */
+  read(rtc: RtcFigures): void {
+    const before = this.#rtc;
+    this.#rtc = rtc;
+    this.#slowness.read(this.#factor, droppedShare(before, rtc));
+    this.#factor = null;
+    this.#slow = this.#slowness.state(this.players);
+  }
+
+  get rtc(): RtcFigures | null {
+    return this.#rtc;
+  }
+
+  snapshot(nowMs: number, rest: SnapshotRest): HudSnapshot {
+    const { values, last } = this.#latencies;
+    const rtc = this.#rtc;
+    const mediaMs =
+      this.#chunk === null || this.#hello === null
+        ? null
+        : (this.#chunk.frame_count / this.#hello.fps) * 1000;
+    return {
+      ...rest,
+      world: this.#hello?.world ?? rest.world,
+      epoch: this.#epoch,
+      delivered_fps: this.#framesCanBeSeen ? this.frames.fps(nowMs) : (rtc?.decodedFps ?? null),
+      target_fps: this.#hello?.fps ?? null,
+      key_to_photon_now_ms: last,
+      key_to_photon_p50_ms: percentile(values, 0.5),
+      key_to_photon_p95_ms: percentile(values, 0.95),
+      key_to_photon_samples: values.length,
+      chunk_compute_ms: this.#chunk?.compute_ms ?? null,
+      compute_factor:
+        mediaMs === null || mediaMs === 0 || this.#chunk === null
+          ? null
+          : this.#chunk.compute_ms / mediaMs,
+      real_time_factor: this.#chunk?.real_time_factor ?? null,
+      chunk_index: this.#chunk?.index ?? null,
+      lease_position: this.#lease?.position ?? null,
+      players: this.#lease?.players ?? null,
+      frame_interval_p50_ms: this.frames.intervalMs(0.5),
+      frame_interval_p99_ms: this.frames.intervalMs(0.99),
+      freezes: rtc?.freezes ?? null,
+      freeze_seconds: rtc?.freezeSeconds ?? null,
+      frames_dropped: rtc?.dropped ?? null,
+      frames_repeated: this.frames.repeated,
+      frame_id: this.#shown?.frame_id ?? null,
+      shown_seq: this.#shown === null ? null : receiptOf(this.#shown.receipt).seq,
+      codec: rtc?.codec ?? null,
+      width: rtc?.width ?? null,
+      height: rtc?.height ?? null,
+      rtt_ms: rtc?.rttMs ?? null,
+      jitter_buffer_ms: rtc?.jitterBufferMs ?? null,
+      bitrate_kbps: rtc?.bitrateKbps ?? null,
+    };
+  }
+
+  #saw({ frame, displayedAtMs }: Match): Shown {
+    this.frames.identified(displayedAtMs, frame.frame_id);
+    this.#shown = frame;
+    return { receipt: receiptOf(frame.receipt), atMs: displayedAtMs };
+  }
+}
+
+/** A displayed frame of which it is known what it shows. */
+export interface Shown {
+  readonly receipt: Receipt;
+  readonly atMs: number;
+}
+
+/** What a snapshot says that is not measured here. */
+export type SnapshotRest = Pick<
+  HudSnapshot,
+  "state" | "world" | "session" | "nonce" | "sent_seq" | "transport"
+>;
+
+function droppedShare(before: RtcFigures | null, now: RtcFigures): number | null {
+  if (before === null) return null;
+  if (before.decoded === null || now.decoded === null) return null;
+  if (before.dropped === null || now.dropped === null) return null;
+  const decoded = now.decoded - before.decoded;
+  return decoded < 5 ? null : (now.dropped - before.dropped) / decoded;
+}

@@ -1,0 +1,163 @@
+import type { Clock } from "../clock";
+import { decode, encode } from "../protocol/codec";
+import type {
+  Connect,
+  Connection,
+  Created,
+  CreateSession,
+  Readiness,
+  SessionView,
+  WorldView,
+} from "../protocol/messages";
+
+/** The service answered with a problem; `code` is stable. */
+export class ApiProblem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+    readonly retryAfterSeconds: number | null,
+  ) {
+    super(detail);
+    this.name = "ApiProblem";
+  }
+}
+
+/** The service did not answer, or not in its own words. */
+export class ApiUnreachable extends Error {
+  readonly code = "unreachable";
+
+  constructor(detail: string) {
+    super(detail);
+    this.name = "ApiUnreachable";
+  }
+}
+
+/** Who may act on a session. */
+export interface Credentials {
+  readonly id: string;
+  readonly token: string;
+}
+
+const ANSWER_MS = 15_000;
+
+export type Fetch = (url: string, init?: RequestInit) => Promise<Response>;
+
+/** The HTTP API, as far as a player needs it. Every call ends within its limit. */
+export class Api {
+  readonly #fetch: Fetch;
+  readonly #clock: Clock;
+
+  constructor(fetch: Fetch, clock: Clock) {
+    this.#fetch = fetch;
+    this.#clock = clock;
+  }
+
+  async worlds(): Promise<readonly WorldView[]> {
+    return decode("Worlds", await this.#text("GET", "/v1/worlds")).worlds;
+  }
+
+  /** How far a server that is not ready has come; null where it does not say. */
+  async readiness(): Promise<Readiness | null> {
+    try {
+      const response = await this.#request("GET", "/readyz", {});
+      return decode("Readiness", await response.text());
+    } catch {
+      return null; // an answer of a proxy, or none: the caller knows already that it is not ready
+    }
+  }
+
+  async create(body: CreateSession): Promise<Created> {
+    return decode("Created", await this.#text("POST", "/v1/sessions", { body: encode(body) }));
+  }
+
+  async view(session: Credentials): Promise<SessionView> {
+    return decode("SessionView", await this.#text("GET", pathOf(session), { session }));
+  }
+
+  async connect(session: Credentials, body: Connect): Promise<Connection> {
+    const path = `${pathOf(session)}/connect`;
+    return decode("Connection", await this.#text("POST", path, { session, body: encode(body) }));
+  }
+
+  /** End the session; answers when its seat is free, or a little later. */
+  async close(session: Credentials): Promise<void> {
+    await this.#text("DELETE", pathOf(session), { session, keepalive: true });
+  }
+
+  /** Open the event stream; the body is read by the caller, and `signal` ends it. */
+  async events(session: Credentials, signal: AbortSignal): Promise<Response> {
+    const response = await this.#fetch(`${pathOf(session)}/events`, {
+      headers: { ...authorization(session), accept: "text/event-stream" },
+      cache: "no-store",
+      signal,
+    });
+    if (!response.ok) throw await problemOf(response);
+    return response;
+  }
+
+  async #text(method: string, path: string, options: RequestOptions = {}): Promise<string> {
+    const response = await this.#request(method, path, options);
+    if (!response.ok) throw await problemOf(response);
+    return response.text();
+  }
+
+  async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
+    const limit = new AbortController();
+    const cancel = this.#clock.after(ANSWER_MS, () => {
+      limit.abort();
+    });
+    try {
+      return await this.#fetch(path, {
+        method,
+        headers: {
+          accept: "application/json",
+          ...(options.session === undefined ? {} : authorization(options.session)),
+          ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        body: options.body ?? null,
+        cache: "no-store",
+        keepalive: options.keepalive ?? false,
+        signal: limit.signal,
+      });
+    } catch (error) {
+      throw new ApiUnreachable(
+        limit.signal.aborted ? `no answer within ${ANSWER_MS / 1000} s` : String(error),
+      );
+    } finally {
+      cancel();
+    }
+  }
+}
+
+interface RequestOptions {
+  readonly session?: Credentials;
+  readonly body?: string;
+  readonly keepalive?: boolean;
+}
+
+function pathOf(session: Credentials): string {
+  return `/v1/sessions/${encodeURIComponent(session.id)}`;
+}
+
+function authorization(session: Credentials): Record<string, string> {
+  return { authorization: `Bearer ${session.token}` };
+}
+
+async function problemOf(response: Response): Promise<ApiProblem> {
+  const wait = Number(response.headers.get("retry-after") ?? "");
+  const retryAfter = Number.isFinite(wait) && wait > 0 ? wait : null;
+  const text = await response.text().catch(() => "");
+  try {
+    const problem = decode("Problem", text);
+    return new ApiProblem(response.status, problem.code, problem.detail, retryAfter);
+  } catch {
+    // Not ours: a proxy's page, say. Its status is all that counts.
+    return new ApiProblem(
+      response.status,
+      `http_${response.status}`,
+      `The server answered ${response.status}.`,
+      retryAfter,
+    );
+  }
+}

@@ -1,0 +1,79 @@
+/** Which state of the page follows from what is known. Pure: one function, no history. */
+import type { Slow } from "../hud/slowness";
+import type { EndReason, State } from "../protocol/messages";
+import { terminal } from "./life";
+
+/** The states of the page; `data-state` on the body carries them. */
+export const FACES = [
+  "arriving",
+  "checking",
+  "waiting",
+  "connecting",
+  "starting",
+  "playing",
+  "slow",
+  "paused",
+  "hidden",
+  "reconnecting",
+  "elsewhere",
+  "ended",
+  "error",
+] as const;
+export type Face = (typeof FACES)[number];
+
+/** How the page stands with the media and data connection. */
+export type Link = "none" | "dialing" | "up" | "lost" | "elsewhere";
+
+/** What went wrong before or beside a session: one sentence, one action. */
+export interface Trouble {
+  readonly sentence: string;
+  readonly action: "retry" | "reload";
+  readonly code: string;
+  readonly detail: string;
+}
+
+export interface Facts {
+  readonly checking: boolean; // Play was chosen, the answer is not there yet
+  readonly state: State | null; // of the session; null = there is none
+  readonly reason: EndReason | null;
+  readonly link: Link;
+  readonly played: boolean; // this page has shown this session running
+  readonly pausedByPlayer: boolean;
+  readonly hidden: boolean;
+  readonly slow: Slow;
+  readonly trouble: Trouble | null;
+}
+
+export const NO_FACTS: Facts = {
+  checking: false,
+  state: null,
+  reason: null,
+  link: "none",
+  played: false,
+  pausedByPlayer: false,
+  hidden: false,
+  slow: null,
+  trouble: null,
+};
+
+export function faceOf(facts: Facts): Face {
+  const { state, link } = facts;
+  if (facts.trouble !== null) return "error";
+  if (state === null) return facts.checking ? "checking" : "arriving";
+  if (facts.reason !== null || terminal(state) || state === "draining") return "ended";
+  if (link === "elsewhere") return "elsewhere";
+  if (state === "queued") return "waiting";
+  if (link !== "up") return facts.played ? "reconnecting" : "connecting";
+  if (state === "admitted" || state === "connecting") return "connecting";
+  if (state === "starting") return facts.pausedByPlayer ? "paused" : "starting";
+  if (facts.hidden) return "hidden";
+  if (facts.pausedByPlayer) return "paused";
+  // Nothing holds it any more: the next frame is on its way.
+  if (state === "suspended" && !facts.played) return "starting";
+  return facts.slow === null ? "playing" : "slow";
+}
+
+/** Whether keys go to the world. */
+export function takesKeys(face: Face): boolean {
+  return face === "playing" || face === "slow" || face === "paused";
+}

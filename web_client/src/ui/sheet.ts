@@ -1,0 +1,192 @@
+import type { Game } from "../play/game";
+import type { Face } from "../session/face";
+import { button, el, setText } from "./dom";
+import { copyText } from "./hudPanel";
+import { duration, ENDED, stageWords } from "./words";
+
+type Actions = Pick<Game, "takeOver" | "leave" | "pause"> & {
+  readonly playAgain: () => void;
+  readonly chooseAgain: () => void;
+  readonly say: (words: string) => void;
+};
+
+interface Parts {
+  readonly title: string;
+  readonly busy?: boolean;
+  readonly actions?: readonly HTMLElement[];
+  readonly details?: boolean;
+}
+
+/** What stands over the picture whenever the world is not simply being played. */
+export class Sheet {
+  readonly element = el("section", { class: "sheet", hidden: true });
+  readonly #actions: Actions;
+  readonly #title = el("h2", { testid: "sheet-title" });
+  readonly #sentence = el("p", { class: "sentence", testid: "reason" });
+  readonly #more = el("p", { class: "more", "aria-live": "polite" });
+  #face: Face | null = null;
+
+  constructor(actions: Actions) {
+    this.#actions = actions;
+  }
+
+  render(game: Game): void {
+    const { face } = game;
+    const parts = this.#parts(face, game);
+    this.element.hidden = parts === null;
+    if (parts !== null && (face !== this.#face || face === "error")) this.#build(face, parts, game);
+    this.#face = face;
+    if (parts === null) return;
+    setText(this.#title, parts.title);
+    setText(this.#sentence, sentenceOf(face, game));
+    setText(this.#more, moreOf(face, game));
+    this.#sentence.hidden = this.#sentence.textContent === "";
+    this.#more.hidden = this.#more.textContent === "";
+  }
+
+  #build(face: Face, parts: Parts, game: Game): void {
+    const before = this.element.dataset["key"];
+    const key = `${face} ${game.facts.trouble?.code ?? ""}`;
+    if (face === this.#face && key === before) return;
+    this.element.dataset["key"] = key;
+    const glass = el(
+      "div",
+      { class: `glass panel panel-${face}` },
+      this.#title,
+      this.#sentence,
+      parts.busy === true ? el("div", { class: "progress", "aria-hidden": "true" }) : null,
+      this.#more,
+      parts.actions ? el("div", { class: "actions" }, ...parts.actions) : null,
+      parts.details === true ? this.#details(game) : null,
+    );
+    this.element.replaceChildren(glass);
+    glass.querySelector<HTMLElement>(".actions .main")?.focus({ preventScroll: true });
+  }
+
+  #parts(face: Face, game: Game): Parts | null {
+    const actions = this.#actions;
+    const leave = button("Leave", "leave-here", () => {
+      actions.leave();
+    });
+    switch (face) {
+      case "arriving":
+      case "checking":
+      case "playing":
+      case "slow":
+        return null;
+      case "waiting":
+        return { title: "You are in line", busy: true, actions: [leave] };
+      case "connecting":
+        return { title: "Connecting", busy: true, actions: [leave] };
+      case "starting":
+        return { title: "Warming up", busy: true };
+      case "paused":
+        return {
+          title: "Paused — press any key",
+          actions: [
+            button(
+              "Go on",
+              "resume",
+              () => {
+                actions.pause(false);
+              },
+              "main",
+            ),
+          ],
+        };
+      case "hidden":
+        return { title: "Paused while you look away" };
+      case "reconnecting":
+        return {
+          title: `Connection lost. Trying again (${Math.floor(game.lostSeconds)} s)`,
+          busy: true,
+          actions: [leave],
+        };
+      case "elsewhere":
+        return {
+          title: "Playing in another tab",
+          actions: [
+            button(
+              "Take over here",
+              "take-over",
+              () => {
+                actions.takeOver();
+              },
+              "main",
+            ),
+            button("New session", "new-session", actions.chooseAgain),
+          ],
+        };
+      case "ended":
+        return {
+          title: game.facts.reason === null ? "Closing" : ENDED[game.facts.reason].title,
+          actions: [
+            button("Play again", "play-again", actions.playAgain, "main"),
+            button("Choose another place", "choose", actions.chooseAgain),
+          ],
+        };
+      case "error":
+        return {
+          title: game.facts.trouble?.sentence ?? "",
+          actions: [this.#errorAction(game)],
+          details: true,
+        };
+    }
+  }
+
+  #errorAction(game: Game): HTMLElement {
+    return game.facts.trouble?.action === "reload"
+      ? button("Load the page again", "retry", () => { location.reload(); }, "main")
+      : button("Try again", "retry", this.#actions.chooseAgain, "main");
+  }
+
+  #details(game: Game): HTMLElement {
+    const { trouble } = game.facts;
+    const text = [
+      `code: ${trouble?.code ?? ""}`,
+      `detail: ${trouble?.detail ?? ""}`,
+      `session: ${game.sessionId ?? "none"}`,
+    ].join("\n");
+    return el(
+      "details",
+      {},
+      el("summary", {}, "Details"),
+      el("pre", { testid: "error-details" }, text),
+      button("Copy", "error-copy", () => {
+        copyText(text).then(
+          () => {
+            this.#actions.say("Copied");
+          },
+          () => {
+            this.#actions.say("This browser does not let the page copy here.");
+          },
+        );
+      }),
+    );
+  }
+}
+
+function sentenceOf(face: Face, game: Game): string {
+  switch (face) {
+    case "ended":
+      return game.facts.reason === null ? "" : ENDED[game.facts.reason].sentence;
+    case "elsewhere":
+      return "This world is open in another tab or window, and only one can hold the keys.";
+    default:
+      return "";
+  }
+}
+
+function moreOf(face: Face, game: Game): string {
+  switch (face) {
+    case "connecting":
+    case "reconnecting":
+      return game.note ?? "";
+    case "starting":
+      return stageWords(game.stage);
+    case "ended":
+      return game.playedSeconds < 1 ? "" : `You played for ${duration(game.playedSeconds)}.`;
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,84 @@
+/** Every sentence that a player reads about a state. One table a kind; tests see that none lacks. */
+import type { EndReason } from "../protocol/messages";
+import type { Slow } from "../hud/slowness";
+import type { Face } from "../session/face";
+
+export const PILL: Readonly<Record<Face, string>> = {
+  arriving: "Ready",
+  checking: "Checking",
+  waiting: "Waiting",
+  connecting: "Connecting",
+  starting: "Warming up",
+  playing: "Playing",
+  slow: "Slow",
+  paused: "Paused",
+  hidden: "Paused while hidden",
+  reconnecting: "Reconnecting",
+  elsewhere: "Playing in another tab",
+  ended: "Ended",
+  error: "Not playing",
+};
+
+export const ENDED: Readonly<Record<EndReason, { title: string; sentence: string }>> = {
+  left: { title: "Until next time", sentence: "You left the world." },
+  stopped: { title: "Until next time", sentence: "You stopped the world." },
+  kicked: { title: "Ended by the operator", sentence: "An operator has ended this session." },
+  shutdown: {
+    title: "The server is stopping",
+    sentence: "It will be back; then you can play again.",
+  },
+  claim_missed: {
+    title: "Your seat was given on",
+    sentence: "It was kept for you for a while, and nobody stepped in.",
+  },
+  queue_abandoned: {
+    title: "You were away for too long",
+    sentence: "Your place in the line was given up.",
+  },
+  connect_timeout: {
+    title: "No way through",
+    sentence:
+      "The connection was not made in time. Something between this page and the server may block UDP.",
+  },
+  connect_failed: { title: "No way through", sentence: "The connection could not be made." },
+  disconnected: {
+    title: "You were away",
+    sentence: "Nobody came back for a while, so the world was put away.",
+  },
+  idle: { title: "Nobody there?", sentence: "Nothing was pressed for a long time." },
+  time_limit: { title: "Time is up", sentence: "A session has a time limit, and it was reached." },
+  worker_died: {
+    title: "The world was lost",
+    sentence: "The worker that made your world has stopped. It is being restarted.",
+  },
+  world_failed: {
+    title: "The world was lost",
+    sentence: "The world could not go on: its model reported a fault.",
+  },
+};
+
+export function slowWords(slow: Slow): string {
+  if (slow === null) return PILL.playing;
+  if (slow.side === "page") return "This computer is too slow to show every frame";
+  const players = slow.players === 1 ? "1 player" : `${slow.players} players`;
+  return `The server is at ${slow.percent} % speed (${players})`;
+}
+
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const minutes = Math.floor(whole / 60);
+  if (minutes === 0) return `${whole} s`;
+  const rest = whole % 60;
+  return rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`;
+}
+
+/** What a stage of the start is called; names that the page does not know are shown as they are. */
+const STAGES: Readonly<Record<string, string>> = {
+  encode: "encode: reading the start picture",
+  denoise: "denoise: waking the world",
+  decode: "decode: preparing the picture",
+};
+
+export function stageWords(stage: string | null): string {
+  return stage === null ? "" : (STAGES[stage] ?? stage);
+}
