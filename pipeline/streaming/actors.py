@@ -7,6 +7,7 @@ and the actor's own end all leave as events, in order.
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
@@ -69,11 +70,12 @@ class Workplace:
         self._sink = sink
         self._clock = clock
         self._states: dict[str, object] = {}
-        self._fences: dict[str, int] = {}  # session → oldest epoch that is still wanted
+        self._fences: dict[str, int] = {}  # session → oldest stamp that is still wanted
 
     def abort(self, work: Abort) -> None:
-        """From now on older epochs are void. The one method that other threads call."""
-        self._fences[work.session] = work.epoch
+        """From now on older stamps are void. The one method that other threads call."""
+        if work.session in self._states:
+            self._fences[work.session] = work.stamp
 
     def do(self, work: Work) -> None:
         """Carry out `work` and answer it."""
@@ -81,6 +83,7 @@ class Workplace:
         try:
             answer = self._answer(work, started)
         except Exception as fault:  # the boundary: this session fails, the actor lives
+            _let_go(fault)
             answer = Failed(work, fault, started, self._clock())
         self._sink(answer)
 
@@ -97,12 +100,12 @@ class Workplace:
         return Released(work, started, self._clock())
 
     def _run(self, work: Run, started: float) -> ActorEvent:
-        session, epoch, fences = work.session, work.epoch, self._fences
-        if fences and fences.get(session, epoch) > epoch:
+        session, stamp, fences = work.session, work.stamp, self._fences
+        if fences.get(session, stamp) > stamp:
             return Dropped(work)
 
         def emit(artifact: str, piece: object) -> None:
-            if fences.get(session, epoch) <= epoch:
+            if fences.get(session, stamp) <= stamp:
                 self._sink(Emitted(work, artifact, piece))
 
         outputs, state = self._executor.run(self._states[session], work.take_inputs(), emit)
@@ -110,6 +113,14 @@ class Workplace:
         if not isinstance(outputs, Mapping):
             raise TypeError(f"outputs are a {type(outputs).__name__}, not a mapping by artifact")
         return Completed(work, outputs, started, self._clock())
+
+
+def _let_go(fault: BaseException) -> None:
+    """Keep the lines of a fault's traceback, not the values in its frames: they may be huge."""
+    link: BaseException | None = fault
+    while link is not None:
+        traceback.clear_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__
 
 
 _STOP: Final = object()

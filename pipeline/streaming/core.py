@@ -7,11 +7,10 @@ Nothing an event causes is more than O(stages + edges) of the pipeline; sessions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from pipeline.streaming.errors import (
-    BadOutput,
     CallerError,
     SequenceDuplicated,
     SequenceSkipped,
@@ -19,39 +18,35 @@ from pipeline.streaming.errors import (
     SessionClosed,
     SessionExists,
     SessionFailed,
-    StageError,
-    StageFailed,
     UnknownName,
     WrongType,
 )
+from pipeline.streaming.flow import Flow
 from pipeline.streaming.lifecycle import Lifecycle
 from pipeline.streaming.messages import (
     ActorChanged,
     ActorEvent,
     ActorStarted,
     ActorStopped,
-    Changed,
     Command,
     Completed,
     Dropped,
     Emitted,
     Failed,
+    Open,
     Opened,
-    Outcome,
     Released,
     Run,
-    StageCompleted,
     StreamOutput,
     Work,
 )
 from pipeline.streaming.metrics import SchedulerDiagnostics, StageDiagnostics
 from pipeline.streaming.plan import PipelinePlan
-from pipeline.streaming.records import Cell, Phase, Session
+from pipeline.streaming.records import Phase, Session
 from pipeline.streaming.scheduler import Desk, Scheduler
-from pipeline.streaming.slots import Lane
-from pipeline.streaming.trace import ACTORS, EDGES, SESSIONS, TraceRecorder
+from pipeline.streaming.trace import ACTORS, SESSIONS, TraceRecorder
 
-CONTAINERS = (dict, list, set)
+LIFE_OF_ACTOR: Final = (ActorStarted, ActorStopped)
 
 
 class Core:
@@ -61,24 +56,13 @@ class Core:
         self, plan: PipelinePlan, now: float = 0.0, trace: TraceRecorder | None = None
     ) -> None:
         self.plan = plan
-        self.trace = trace
-        self._scheduler = Scheduler(plan, now, trace)
-        self._life = Lifecycle(self._scheduler, self._gone)
-        self._desks = {desk.name: desk for desk in self._scheduler.desks}
+        self._trace = trace
         self._sessions: dict[str, Session] = {}
         self._quarantined: dict[str, Session] = {}
-        self._stale = self._orphaned = self._duplicate = 0
-        self._anchor = plan.spec.latency_anchor_artifact
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            Completed: self._completed,
-            Emitted: self._emitted,
-            Failed: self._failed,
-            Dropped: self._dropped,
-            Opened: self._opened,
-            Released: self._released,
-            ActorStarted: self._actor_started,
-            ActorStopped: self._actor_stopped,
-        }
+        self._scheduler = Scheduler(plan, now, trace)
+        self._desks = {desk.name: desk for desk in self._scheduler.desks}
+        self._life = Lifecycle(self._scheduler, self._gone)
+        self._flow = Flow(plan, self._scheduler, self._life, self._sessions.get, trace)
 
     def settle(self) -> list[Command]:
         """Start what can start; everything to carry out since the last call."""
@@ -93,7 +77,9 @@ class Core:
             raise SessionExists(name)
         self._check_stages(openings)
         self._scheduler.now = now
-        session = self._sessions[name] = Session(name, self.plan, self._scheduler.desks)
+        session = self._sessions[name] = Session(
+            name, self.plan, self._scheduler.desks, self._scheduler.next_stamp()
+        )
         self._life.open(session, openings, self._numbers(order))
         return session
 
@@ -178,21 +164,9 @@ class Core:
         if not room:
             return False
         self._scheduler.now = now
-        for artifact, value in values.items():
-            for index in self.plan.entries[artifact]:
-                lanes[index].reserve(sequence)
-            self._fill(session, self.plan.entries[artifact], value)
-            if artifact == self._anchor:
-                session.meter.anchored(sequence, now)
-                if control_age_seconds is not None:
-                    session.meter.control_age.add(control_age_seconds)
-        submitted = session.entries[0].filled
-        for lane in session.entries:
-            submitted = min(submitted, lane.filled)
-        if submitted > session.submitted:
-            session.submitted = submitted
-            if self._anchor is None:
-                session.meter.anchored(sequence, now)
+        self._flow.accept(session, sequence, values)
+        if control_age_seconds is not None:
+            session.meter.control_age.add(control_age_seconds)
         return True
 
     def can_reserve(self, name: str, sequence: int, claim: str | None = None) -> bool:
@@ -217,10 +191,7 @@ class Core:
         if not self.can_reserve(name, sequence, claim):
             return False
         self._scheduler.now = now
-        for lane in session.lanes:
-            lane.reserve(sequence)
-            if self.trace is not None:
-                self._trace_lane(session, lane)
+        self._flow.reserve(session, sequence)
         if claim is not None:
             self._scheduler.claim(session.cells[self._desk(claim).plan.index])
         return True
@@ -230,16 +201,8 @@ class Core:
         """The next thing that left the pipeline; its slot is free once its sequence's last is."""
         if not session.outbox:
             return None
-        lane, output = session.outbox.popleft()
-        if output.last:
-            self._scheduler.now = now
-            lane.taken()
-            if lane.plan.producer is not None:
-                self._scheduler.review(session.cells[lane.plan.producer])
-            if self.trace is not None:
-                self._trace_lane(session, lane)
-            self._life.check_drained(session)
-        return output
+        self._scheduler.now = now
+        return self._flow.take(session)
 
     # -------------------------------------------------------------- questions
     def inputs_ready(self, name: str, sequence: int, stage: str, besides: Collection[str]) -> bool:
@@ -269,9 +232,9 @@ class Core:
             sessions=len(self._sessions),
             quarantined=tuple(self._quarantined),
             slots_used=sum(session.slots_used for session in everyone),
-            stale=self._stale,
-            orphaned=self._orphaned,
-            duplicate=self._duplicate,
+            stale=self._flow.stale,
+            orphaned=self._flow.orphaned,
+            duplicate=self._flow.duplicate,
             cleanup_failures=self._life.cleanup_failures,
             slot_leaks=self._life.slot_leaks,
             stages={
@@ -298,255 +261,71 @@ class Core:
     def handle(self, event: ActorEvent, now: float) -> None:
         """Take in what an actor says."""
         self._scheduler.now = now
-        self._handlers[type(event)](event)
-
-    def _completed(self, event: Completed) -> None:
-        work = event.work
-        desk = self._desks[work.stage]
-        cell = desk.busy_at
-        if desk.busy is not work or cell is None:
-            self._uninvited(work)
-            return
-        session = cell.session
-        fresh = work.epoch == session.epoch
-        outcome = Outcome.DONE if fresh else Outcome.STALE
-        self._ran(desk, cell, work, event.started, event.ended, outcome)
-        if not fresh:
-            return
-        if (wrong := _fault_of_outputs(desk, event.outputs)) is not None:
-            self._life.fail(session, wrong)
-            return
-        cell.completed += 1
-        sequence = work.sequence
-        for output in desk.plan.outputs:
-            artifact = output.edge.artifact
-            if not output.edge.streaming:
-                value = event.outputs[artifact]
-                if session.lanes[output.lanes[0]].plan.consumer is None:
-                    lane = session.lanes[output.lanes[0]]
-                    self._put_out(session, lane, work, 0, value, last=True)
-                else:
-                    self._fill(session, output.lanes, value)
-                continue
-            lane = session.lanes[output.lanes[0]]
-            pieces, lane.pieces = lane.pieces, []
-            if lane.plan.consumer is None:
-                self._put_out(session, lane, work, len(pieces), None, last=True)
-            else:
-                self._fill(session, output.lanes, tuple(pieces))
-        self._scheduler.review(cell)
-        completed = session.terminals[0].filled
-        for lane in session.terminals:
-            completed = min(completed, lane.filled)
-        if completed > session.completed:
-            session.completed = completed
-            self._sequence_complete(session, sequence)
-
-    def _emitted(self, event: Emitted) -> None:
-        work = event.work
-        desk = self._desks[work.stage]
-        cell = desk.busy_at
-        if desk.busy is not work or cell is None:
-            self._uninvited(work)
-            return
-        session = cell.session
-        if work.epoch != session.epoch:
-            self._stale += 1
-            session.meter.stale += 1
-            return
-        if (output := desk.streaming.get(event.artifact)) is None:
-            self._life.fail(
-                session, BadOutput(f"stage {desk.name!r} emitted {event.artifact!r}: not streaming")
-            )
-            return
-        edge, lane = output.edge, session.lanes[output.lanes[0]]
-        number = len(lane.pieces)
-        if number >= edge.max_pieces:
-            self._life.fail(
-                session,
-                BadOutput(f"{event.artifact!r} has at most {edge.max_pieces} pieces a sequence"),
-            )
-            return
-        if edge.type is not object and not isinstance(event.piece, edge.type):
-            self._life.fail(
-                session, BadOutput(str(WrongType(edge.artifact, edge.type, event.piece)))
-            )
-            return
-        if lane.plan.consumer is not None:
-            lane.pieces.append(event.piece)
-            return
-        lane.pieces.append(None)  # counted here; the piece itself leaves
-        self._put_out(session, lane, work, number, event.piece, last=False)
-
-    def _failed(self, event: Failed) -> None:
-        work = event.work
-        desk = self._desks[work.stage]
-        cell = desk.busy_at
-        if desk.busy is not work or cell is None:
-            self._uninvited(work)
-            return
-        if isinstance(work, Run):
-            session = cell.session
-            fresh = work.epoch == session.epoch
-            self._ran(desk, cell, work, event.started, event.ended, Outcome.FAILED)
-            if fresh:
-                self._life.fail(session, StageFailed(desk.name, event.fault))
+        desk = self._desks[event.stage if isinstance(event, LIFE_OF_ACTOR) else event.work.stage]
+        if not desk.alive:
+            self._after_death(event)
+        elif isinstance(event, Completed):
+            self._flow.completed(desk, event)
+        elif isinstance(event, Emitted):
+            self._flow.emitted(desk, event)
+        elif isinstance(event, Opened | Released):
+            self._chore_done(desk, event)
+        elif isinstance(event, Failed):
+            self._failed(desk, event)
+        elif isinstance(event, Dropped):
+            self._flow.dropped(desk, event)
+        elif isinstance(event, ActorStarted):
+            desk.started = True
+            self._scheduler.commands.append(ActorChanged(desk.name))
         else:
-            self._scheduler.finished(desk, event.started, event.ended)
-            self._life.chore_failed(cell, work, event.fault)
+            self._actor_stopped(desk, event)
 
-    def _dropped(self, event: Dropped) -> None:
-        work = event.work
-        desk = self._desks[work.stage]
-        if desk.busy is not work or desk.busy_at is None or not isinstance(work, Run):
-            self._uninvited(work)
+    def _chore_done(self, desk: Desk, event: Opened | Released) -> None:
+        work, cell = event.work, desk.busy_at
+        if desk.busy is not work or cell is None:
+            self._flow.uninvited(work)
             return
-        now = self._scheduler.now
-        self._ran(desk, desk.busy_at, work, now, now, Outcome.STALE)
-
-    def _opened(self, event: Opened) -> None:
-        if (cell := self._chore_over(event)) is not None:
+        self._scheduler.finished(desk, event.started, event.ended)
+        self._trace_chore(work, event.started, event.ended)
+        if isinstance(event, Opened):
             self._life.opened(cell)
-
-    def _released(self, event: Released) -> None:
-        if (cell := self._chore_over(event)) is not None:
+        else:
             self._life.released(cell)
 
-    def _actor_started(self, event: ActorStarted) -> None:
-        self._desks[event.stage].started = True
-        self._scheduler.commands.append(ActorChanged(event.stage))
+    def _failed(self, desk: Desk, event: Failed) -> None:
+        work, cell = event.work, desk.busy_at
+        if desk.busy is not work or cell is None:
+            self._flow.uninvited(work)
+        elif isinstance(work, Run):
+            self._flow.failed(desk, work, event)
+        else:
+            self._scheduler.finished(desk, event.started, event.ended)
+            self._trace_chore(work, event.started, event.ended)
+            self._life.chore_failed(cell, work, event.fault)
 
-    def _actor_stopped(self, event: ActorStopped) -> None:
-        desk = self._desks[event.stage]
-        if not desk.alive:
-            return
+    def _actor_stopped(self, desk: Desk, event: ActorStopped) -> None:
         orphans = [cell for cell, work in desk.chores if cell.chore is work]
         cell, work = desk.busy_at, desk.busy
         self._scheduler.buried(desk, event.fault)
         if cell is not None and isinstance(work, Run):
-            self._back_from_run(cell)
-            self._tell(cell, work, self._scheduler.now, self._scheduler.now, Outcome.FAILED)
+            self._flow.lost(cell, work)
         elif cell is not None:
             orphans.append(cell)
         self._life.actor_gone(desk, orphans)
-        self._scheduler.commands.append(ActorChanged(event.stage))
+        self._scheduler.commands.append(ActorChanged(desk.name))
 
-    # -------------------------------------------------------------- parts of the above
-    def _ran(
-        self, desk: Desk, cell: Cell, work: Run, started: float, ended: float, outcome: Outcome
-    ) -> None:
-        """An invocation is over, however: the actor is idle, the held slots are free."""
-        self._scheduler.finished(desk, started, ended)
-        self._back_from_run(cell)
-        self._tell(cell, work, started, ended, outcome)
-        session = cell.session
-        if outcome is Outcome.DONE:
-            desk.completed += 1
-            desk.run_seconds.add(ended - started)
-        elif outcome is Outcome.FAILED:
-            desk.failed += 1
-        if work.epoch != session.epoch:
-            self._stale += 1
-            session.meter.stale += 1
-            self._life.advance(session)
+    def _after_death(self, event: ActorEvent) -> None:
+        """An actor that was given up is still talking."""
+        if not isinstance(event, LIFE_OF_ACTOR):
+            self._flow.orphaned += 1
 
-    def _back_from_run(self, cell: Cell) -> None:
-        session = cell.session
-        cell.running = False
-        for lane in cell.inputs:
-            if not lane.frees_on_admit:
-                lane.freed += 1
-                if lane.plan.producer is not None:
-                    self._scheduler.review(session.cells[lane.plan.producer])
-                if self.trace is not None:
-                    self._trace_lane(session, lane)
+    def _trace_chore(self, work: Work, started: float, ended: float) -> None:
+        if self._trace is not None:
+            what = "open" if isinstance(work, Open) else "release"
+            self._trace.span(ACTORS, work.stage, f"{what} {work.session}", started, ended)
+            self._trace.span(SESSIONS, work.session, f"{what} {work.stage}", started, ended)
 
-    def _tell(self, cell: Cell, work: Run, started: float, ended: float, outcome: Outcome) -> None:
-        name = cell.desk.name
-        self._scheduler.commands.append(
-            StageCompleted(work.session, work.epoch, work.sequence, name, started, ended, outcome)
-        )
-        if self.trace is not None:
-            args = {"epoch": work.epoch, "sequence": work.sequence, "outcome": outcome.value}
-            chunk = f"{work.session} {work.epoch}/{work.sequence}"
-            title = f"{work.session} {work.sequence}"
-            self.trace.span(ACTORS, name, title, started, ended, args, chunk)
-            self.trace.span(SESSIONS, work.session, name, started, ended, args)
-
-    def _chore_over(self, event: Opened | Released) -> Cell | None:
-        work = event.work
-        desk = self._desks[work.stage]
-        cell = desk.busy_at
-        if desk.busy is not work or cell is None:
-            self._uninvited(work)
-            return None
-        self._scheduler.finished(desk, event.started, event.ended)
-        if self.trace is not None:
-            what = "open" if isinstance(event, Opened) else "release"
-            title = f"{what} {work.session}"
-            self.trace.span(ACTORS, desk.name, title, event.started, event.ended)
-            self.trace.span(
-                SESSIONS, work.session, f"{what} {desk.name}", event.started, event.ended
-            )
-        return cell
-
-    def _fill(self, session: Session, lanes: tuple[int, ...], value: object) -> None:
-        """Put an artifact before its consumers; each has a container of its own."""
-        for index in lanes:
-            lane = session.lanes[index]
-            if index != lanes[0] and type(value) in CONTAINERS:
-                lane.fill(value.copy())  # type: ignore[attr-defined]
-            else:
-                lane.fill(value)
-            if lane.plan.consumer is not None:
-                self._scheduler.review(session.cells[lane.plan.consumer])
-            if self.trace is not None:
-                self._trace_lane(session, lane)
-
-    def _put_out(
-        self, session: Session, lane: Lane, work: Run, piece: int, value: object, *, last: bool
-    ) -> None:
-        """Let something leave the pipeline."""
-        output = StreamOutput(
-            session.id, session.epoch, work.sequence, lane.artifact, piece, value, last
-        )
-        if not session.outbox:
-            self._scheduler.commands.append(Changed(session.id))
-        session.outbox.append((lane, output))
-        if last:
-            lane.fill_outside()
-        session.meter.put_out(work.sequence, self._scheduler.now)
-
-    def _sequence_complete(self, session: Session, sequence: int) -> None:
-        accepted = session.meter.completed(sequence, self._scheduler.now)
-        if self.trace is not None and accepted is not None:
-            self.trace.span(
-                SESSIONS,
-                session.id,
-                f"chunk {sequence}",
-                accepted,
-                self._scheduler.now,
-                {"epoch": session.epoch},
-            )
-
-    def _uninvited(self, work: Work) -> None:
-        """An answer that nobody waits for."""
-        session = self._sessions.get(work.session)
-        if session is None or not self._desks[work.stage].alive:
-            self._orphaned += 1
-        elif work.epoch != session.epoch:
-            self._stale += 1
-            session.meter.stale += 1
-        else:
-            self._duplicate += 1
-
-    def _trace_lane(self, session: Session, lane: Lane) -> None:
-        if self.trace is not None:
-            track = f"{session.id} {lane.artifact}"
-            if (consumer := lane.plan.consumer) is not None:
-                track += f" → {self.plan.stages[consumer].name}"
-            self.trace.level(EDGES, track, self._scheduler.now, lane.used)
-
+    # -------------------------------------------------------------- names
     def _gone(self, session: Session) -> None:
         self._sessions.pop(session.id, None)
         if session.phase is Phase.QUARANTINED:
@@ -577,19 +356,3 @@ class Core:
 
     def _numbers(self, order: Sequence[str]) -> list[int]:
         return [self._desk(name).plan.index for name in order]
-
-
-def _fault_of_outputs(desk: Desk, outputs: Mapping[str, object]) -> StageError | None:
-    if outputs.keys() != desk.plain_outputs:
-        return BadOutput(
-            f"stage {desk.name!r} returned {list(outputs)}, not {sorted(desk.plain_outputs)}"
-        )
-    for output in desk.plan.outputs:
-        edge = output.edge
-        if edge.type is not object and not edge.streaming:
-            value = outputs[edge.artifact]
-            if not isinstance(value, edge.type):
-                return BadOutput(
-                    f"stage {desk.name!r}: {WrongType(edge.artifact, edge.type, value)}"
-                )
-    return None

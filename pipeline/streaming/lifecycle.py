@@ -137,10 +137,14 @@ class Lifecycle:
                 if cell.running:
                     return
                 if cell.holds_state:
-                    self._begin_chore(cell, Release(cell.desk.name, session.id, session.epoch))
+                    self._begin_chore(
+                        cell, Release(cell.desk.name, session.id, session.epoch, session.stamp)
+                    )
             elif cell.desk.alive:
                 start = session.openings.pop(cell.desk.name, None)
-                self._begin_chore(cell, Open(cell.desk.name, session.id, session.epoch, start))
+                self._begin_chore(
+                    cell, Open(cell.desk.name, session.id, session.epoch, session.stamp, start)
+                )
             else:
                 self.fail(session, ActorDied(cell.desk.name, cell.desk.fault))
                 continue
@@ -192,11 +196,14 @@ class Lifecycle:
     def _fence(self, session: Session) -> None:
         """Make all that is under way void, drop it, and say so to every stage that may know it."""
         session.epoch += 1
+        session.stamp = self._scheduler.next_stamp()
         session.flowing = False
         for cell in session.cells:
             self._scheduler.switch_off(cell)
             if (cell.holds_state or cell.running) and cell.desk.alive:
-                self._scheduler.commands.append(Abort(cell.desk.name, session.id, session.epoch))
+                self._scheduler.commands.append(
+                    Abort(cell.desk.name, session.id, session.epoch, session.stamp)
+                )
         for lane in session.lanes:
             lane.fence()
         session.outbox.clear()

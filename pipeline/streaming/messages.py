@@ -16,11 +16,16 @@ from typing import NamedTuple
 # ------------------------------------------------------------------ core → actor
 @dataclass(slots=True, eq=False)
 class Work:
-    """Something for the actor of `stage` to do for a session's incarnation `epoch`."""
+    """Something for the actor of `stage` to do for a session's incarnation `epoch`.
+
+    `stamp` numbers the incarnations of all sessions together and never comes again, not even when
+    a session of the same name is opened later.
+    """
 
     stage: str
     session: str
     epoch: int
+    stamp: int
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +60,10 @@ class Release(Work):
 
 @dataclass(slots=True, eq=False)
 class Abort(Work):
-    """What this session asked for before `epoch` is void: skip it, drop its pieces. No answer."""
+    """What this session asked for with an older stamp is void: skip it, drop its pieces.
+
+    Not answered. It may come late, even after the session's `Release`.
+    """
 
 
 # ------------------------------------------------------------------ actor → core

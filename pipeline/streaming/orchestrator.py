@@ -164,6 +164,8 @@ class StreamingPipelineOrchestrator:
         """
         if self._closed:
             raise SessionClosed(session)
+        if self._loop is None:
+            raise RuntimeError("start() comes first")
         with self._lock:
             record = self._core.open(session, openings, self._order, self._clock())
             commands = self._core.settle()

@@ -105,14 +105,16 @@ class Session:
         "phase",
         "release_failures",
         "report",
+        "stamp",
         "steps",
         "submitted",
         "terminals",
     )
 
-    def __init__(self, name: str, plan: PipelinePlan, desks: tuple[Desk, ...]) -> None:
+    def __init__(self, name: str, plan: PipelinePlan, desks: tuple[Desk, ...], stamp: int) -> None:
         self.id = name
         self.epoch = 0
+        self.stamp = stamp  # of this epoch, among those of all sessions
         self.phase = Phase.OPENING
         self.flowing = False  # whether work is dispatched
         self.lanes = tuple(Lane(lane) for lane in plan.lanes)

@@ -9,12 +9,14 @@ one session at a time.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from itertools import count
 
 from pipeline.streaming.messages import Command, Open, Run, StageOpening, Work
 from pipeline.streaming.metrics import IdleClock, IdleReason, Window
 from pipeline.streaming.plan import GroupPlan, PipelinePlan, StagePlan
-from pipeline.streaming.records import Cell, Wait
-from pipeline.streaming.trace import ACTORS, SESSIONS, TraceRecorder
+from pipeline.streaming.records import Cell, Session, Wait
+from pipeline.streaming.slots import Lane
+from pipeline.streaming.trace import ACTORS, EDGES, SESSIONS, TraceRecorder
 
 
 class Group:
@@ -104,6 +106,7 @@ class Scheduler:
         self.now = now
         self.commands: list[Command] = []
         self.sessions = 0
+        self.next_stamp = count().__next__
         self.trace = trace
         self._dirty = 0  # desks to look at, one bit each
 
@@ -265,12 +268,15 @@ class Scheduler:
         for lane in cell.outputs:
             if sequence >= lane.reserved:
                 lane.reserved = sequence + 1
+                self.trace_lane(session, lane)
         inputs: dict[str, object] = {}
         for lane in cell.inputs:
             inputs[lane.artifact] = lane.hold()
-            if lane.frees_on_admit and lane.plan.producer is not None:
-                self.review(session.cells[lane.plan.producer])
-        work = Run(desk.name, session.id, session.epoch, sequence, inputs)
+            if lane.frees_on_admit:
+                self.trace_lane(session, lane)
+                if lane.plan.producer is not None:
+                    self.review(session.cells[lane.plan.producer])
+        work = Run(desk.name, session.id, session.epoch, session.stamp, sequence, inputs)
         desk.busy, desk.busy_at = work, cell
         self._turn(desk, None)
         self.commands.append(work)
@@ -283,6 +289,14 @@ class Scheduler:
                 self.now,
                 {"epoch": session.epoch, "sequence": sequence},
             )
+
+    def trace_lane(self, session: Session, lane: Lane) -> None:
+        """The number of used slots of `lane` has changed."""
+        if self.trace is not None:
+            track = f"{session.id} {lane.artifact}"
+            if (consumer := lane.plan.consumer) is not None:
+                track += f" → {self.desks[consumer].name}"
+            self.trace.level(EDGES, track, self.now, lane.used)
 
     def _turn(self, desk: Desk, reason: IdleReason | None) -> None:
         interval = desk.idle.turn(reason, self.now)
