@@ -103,9 +103,14 @@ class Pacer(Generic[Media]):
         return len(self._waiting)
 
     def set_period(self, period_seconds: float | None) -> None:
-        """The predicted time between two chunks, without any that was waited by choice."""
+        """The predicted time between two chunks, without any that was waited by choice.
+
+        A shorter interval counts at once, a longer one after the next picture.
+        """
         spread = (period_seconds or 0.0) / self._frames_per_chunk
-        self._interval = max(self._nominal, spread)
+        before, self._interval = self._interval, max(self._nominal, spread)
+        if self._slot is not None and self._interval < before:
+            self._slot -= before - self._interval
 
     def expect(self, chunk: int, frames: int) -> None:
         """Chunk `chunk` of this epoch was granted; its pictures count in `playout_end` already."""
@@ -158,8 +163,10 @@ class Pacer(Generic[Media]):
         The next chunk's first picture is due then. Each picture counts with its whole interval.
         """
         due = self._slot if self._slot is not None else now
+        if not self._waiting or now - due > self._interval:  # the clock restarts, see `_arrive`
+            due = max(now, due)
         ahead = len(self._waiting) + sum(self._expected.values())
-        return max(now, due) + ahead * self._interval
+        return due + ahead * self._interval
 
     def next_due(self, now: float) -> float | None:
         """When `pop_due` will have a picture, if nothing is pushed before; None for never."""
@@ -206,4 +213,4 @@ class Pacer(Generic[Media]):
     def _repeat_at(self, slot: float) -> float:
         """When to repeat the last picture so that the new one in `slot` is not crowded."""
         at = self._last_at + self._idle_interval
-        return at if slot - at >= self._idle_interval else slot
+        return at if slot - at >= self._idle_interval - ON_TIME_SECONDS else slot
