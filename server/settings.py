@@ -18,7 +18,6 @@ from pydantic import (
     Field,
     JsonValue,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     SecretStr,
     ValidationError,
@@ -53,6 +52,7 @@ def _host(value: object) -> object:
 
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Host = Annotated[IPv4Address | IPv6Address, BeforeValidator(_host)]
 
 
@@ -85,27 +85,27 @@ class Settings(BaseSettings):
     tiny_fps: Literal[16, 24, 32] | None = None
     max_sessions_per_worker: PositiveInt = 4
     torch_threads: PositiveInt = 1
-    worker_start_seconds: PositiveFloat = 900.0
-    worker_hang_seconds: PositiveFloat = 15.0
-    worker_call_seconds: PositiveFloat = 20.0
-    worker_close_seconds: PositiveFloat = 30.0
-    stage_deadline_seconds: PositiveFloat = 30.0
+    worker_start_seconds: Seconds = 900.0
+    worker_hang_seconds: Seconds = 15.0
+    worker_call_seconds: Seconds = 20.0
+    worker_close_seconds: Seconds = 30.0
+    stage_deadline_seconds: Seconds = 30.0
 
     # The life of a session
-    claim_seconds: PositiveFloat = 20.0
-    connect_seconds: PositiveFloat = 30.0
-    max_session_seconds: PositiveFloat = 1800.0
-    idle_timeout_seconds: PositiveFloat = 300.0
-    disconnect_grace_seconds: PositiveFloat = 30.0
-    ended_session_seconds: PositiveFloat = 600.0
+    claim_seconds: Seconds = 20.0
+    connect_seconds: Seconds = 30.0
+    max_session_seconds: Seconds = 1800.0
+    idle_timeout_seconds: Seconds = 300.0
+    disconnect_grace_seconds: Seconds = 30.0
+    ended_session_seconds: Seconds = 600.0
     max_ended_sessions: PositiveInt = 1000
-    shutdown_seconds: PositiveFloat = 10.0
+    shutdown_seconds: Seconds = 10.0
 
     # Media
     media_addresses: Words = ()
     ice_servers: tuple[IceServer, ...] = ()
     bitrate: PositiveInt = 3_000_000
-    lost_seconds: PositiveFloat = 8.0
+    lost_seconds: Seconds = 8.0
 
     # What it says
     log_level: Literal["debug", "info", "warning", "error"] = "info"

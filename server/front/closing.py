@@ -53,10 +53,10 @@ class Closer:
         listener: CloseListener,
         close_seconds: float,
         *,
-        pauses_seconds: Sequence[float] = PAUSES_SECONDS,
+        pauses_seconds: Sequence[float] | None = None,
     ) -> None:
         self._call, self._admission, self._listener = call, admission, listener
-        self._close_seconds, self._pauses = close_seconds, tuple(pauses_seconds)
+        self._close_seconds, self._pauses = close_seconds, tuple(pauses_seconds or PAUSES_SECONDS)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def close(self, record: SessionRecord) -> None:

@@ -72,7 +72,7 @@ class Guard:
         except RequestRejected as error:
             await response_of(error)(scope, receive, answer)
         except Exception:
-            log.exception("internal_error", method=scope["method"])
+            log.exception("internal_error", method=scope["method"], path=scope["path"])
             if not answer.started:
                 await problem_response(internal_problem())(scope, receive, answer)
 

@@ -48,10 +48,15 @@ def configure(level: Level, style: Literal["auto", "console", "json"]) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         without_secrets,
     ]
+    # Tracebacks without local variables: those hold secrets.
     renderer: list[Processor] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

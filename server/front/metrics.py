@@ -7,11 +7,11 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from admission.session import EndReason, State
+from admission.session import TERMINAL, EndReason, State
 from server.front.lag import LoopLag
 from server.protocol.worker import Sample
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}\Z")
 MAX_WORKER_SAMPLES: Final = 2000  # of one worker that are shown
 LAG: Final = "veldt_loop_lag_seconds"
+LIVE: Final = tuple(state for state in State if state not in TERMINAL)
 _QUANTILES: Final = (0.5, 0.99, 1.0)
 
 
@@ -30,39 +31,25 @@ class FrontMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.lag = LoopLag()
-        self._created = Counter(
-            "veldt_sessions_created", "Sessions that were opened.", registry=self.registry
-        )
-        self._refused = Counter(
-            "veldt_sessions_refused",
-            "Sessions that were not opened, by the code of the problem.",
-            ["code"],
-            registry=self.registry,
-        )
-        self._ended = Counter(
-            "veldt_sessions_ended",
-            "Sessions that are over, by reason.",
-            ["reason"],
-            registry=self.registry,
-        )
-        for reason in EndReason:
-            self._ended.labels(reason.value)
+        self.sessions_created = 0
+        self.sessions_refused = Tally[str]()  # by code
+        self.sessions_ended = Tally[str]({reason.value: 0 for reason in EndReason})
 
     def created(self) -> None:
         """A session was opened."""
-        self._created.inc()
+        self.sessions_created += 1
 
     def refused(self, code: str) -> None:
         """A session was not opened."""
-        self._refused.labels(code).inc()
+        self.sessions_refused[code] += 1
 
     def ended(self, reason: EndReason | None) -> None:
         """A session is over."""
-        self._ended.labels(reason.value if reason else "unknown").inc()
+        self.sessions_ended[reason.value if reason else "unknown"] += 1
 
     def watch(self, service: SessionService) -> None:
         """Read the service's seats, sessions and workers whenever the metrics are asked for."""
-        self.registry.register(_ServiceCollector(service, self.lag))
+        self.registry.register(_ServiceCollector(service, self))
 
     def text(self) -> bytes:
         """In Prometheus' text format."""
@@ -70,11 +57,12 @@ class FrontMetrics:
 
 
 class _ServiceCollector(Collector):
-    def __init__(self, service: SessionService, lag: LoopLag) -> None:
-        self._service, self._lag = service, lag
+    def __init__(self, service: SessionService, own: FrontMetrics) -> None:
+        self._service, self._own = service, own
 
     def collect(self) -> Iterator[Metric]:
-        """Gauges of now."""
+        """What is the case now."""
+        yield from self._counted()
         yield from self._sessions()
         workers = GaugeMetricFamily(
             "veldt_worker_ready", "1 while the worker takes sessions.", labels=["worker"]
@@ -92,6 +80,21 @@ class _ServiceCollector(Collector):
         yield restarts
         yield from families.values()
 
+    def _counted(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "veldt_sessions_created", "Sessions that were opened.", value=self._own.sessions_created
+        )
+        for what, label, tally in (
+            ("refused", "code", self._own.sessions_refused),
+            ("ended", "reason", self._own.sessions_ended),
+        ):
+            family = CounterMetricFamily(
+                f"veldt_sessions_{what}", f"Sessions {what}, by {label}.", labels=[label]
+            )
+            for value, count in tally.items():
+                family.add_metric([value], count)
+            yield family
+
     def _sessions(self) -> Iterator[Metric]:
         seats = GaugeMetricFamily(
             "veldt_seats", "Seats by what they are; together the capacity.", labels=["state"]
@@ -108,7 +111,7 @@ class _ServiceCollector(Collector):
             "veldt_sessions", "Sessions that are not over, by state.", labels=["state"]
         )
         tally = Tally(record.life.state for record in live)
-        for state in State:
+        for state in LIVE:
             sessions.add_metric([state.value], tally[state])
         yield sessions
         yield GaugeMetricFamily(
@@ -121,7 +124,7 @@ class _ServiceCollector(Collector):
         family = Metric(LAG, "How late an event loop wakes up, last minute.", "gauge")
         for share in _QUANTILES:
             labels = {"process": "front", "quantile": f"{share:g}"}
-            family.add_sample(LAG, labels, self._lag.quantile(share))
+            family.add_sample(LAG, labels, self._own.lag.quantile(share))
         return family
 
 

@@ -91,11 +91,11 @@ class WorkerPool:
         starts: Sequence[StartWorker],
         listener: PoolListener,
         *,
-        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
+        first_pause_seconds: float | None = None,
     ) -> None:
         self._kept = [KeptWorker(start) for start in starts]
         self._listener = listener
-        self._first_pause = first_pause_seconds
+        self._first_pause = first_pause_seconds or FIRST_PAUSE_SECONDS
         self.closing = False  # no worker is started again
 
     def begin(self) -> None:

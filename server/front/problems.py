@@ -29,6 +29,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 # By class; a subclass has the status of its nearest ancestor here.
 STATUS: Final[Mapping[type[Exception], int]] = {
+    errors.FrontError: 400,
     errors.UnknownSession: 404,
     errors.UnknownPicture: 404,
     errors.UnknownWorkerId: 404,

@@ -85,7 +85,7 @@ async def delete_session(
 
 @router.get(
     "/sessions/{session_id}/events",
-    response_class=EventStream,
+    response_class=Response,
     responses={
         200: {
             "description": "queued, admitted, state, ended",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
+import structlog
 
 from server.front import create_app
 from server.settings import Settings
@@ -48,8 +51,6 @@ class Door:
 
     async def settled(self) -> None:
         """Everything that the worker has said is heard."""
-        import asyncio
-
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -66,6 +67,17 @@ async def opened(
             door = Door(app, worker, c)
             await door.settled()
             yield door
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> None:
+    """The log goes to the standard library's, where pytest keeps it for failing tests."""
+    structlog.configure(
+        processors=[structlog.stdlib.render_to_log_kwargs],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    logging.getLogger().setLevel(logging.INFO)
 
 
 @pytest.fixture

@@ -1,0 +1,16 @@
+"""Waiting for something that is to become true, within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 5.0) -> None:
+    """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
+    async with asyncio.timeout(seconds):
+        while True:
+            met = condition()
+            if met if isinstance(met, bool) else await met:
+                return
+            await asyncio.sleep(0.005)
