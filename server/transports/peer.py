@@ -83,7 +83,7 @@ class Peer:
         self._closing: asyncio.Task[None] | None = None
         self._negotiation: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._tokens = DATAGRAMS_PER_SECOND
+        self._bucket, self._bucket_filled_at = DATAGRAMS_PER_SECOND, self.heard_at
         self._heard = 0
         self._heard_at_watch = 0
         self._silent_seconds = 0.0
@@ -134,7 +134,7 @@ class Peer:
         rtc_seam.on_keyframe_request(transceiver.sender, self._video.want_keyframe)
         async with asyncio.timeout(ANSWER_SECONDS):
             await self._pc.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
-            rtc_seam.on_datagram(self._pc, self._admits_datagram)
+            rtc_seam.on_traffic(self._pc, self._was_heard, self._admits_datagram)
             if self._pc.sctp is not None:
                 rtc_seam.guard(self._pc.sctp, self._bad_datagram)
             with media_addresses(self._settings.addresses):
@@ -236,16 +236,19 @@ class Peer:
         for error in self._gate.refusals(now):
             self.send(error)
 
-    def _admits_datagram(self) -> bool:
-        now = self._clock()
-        self._tokens += (now - self.heard_at) * DATAGRAMS_PER_SECOND
-        self._tokens = min(self._tokens, DATAGRAMS_PER_SECOND)
-        self.heard_at = now
+    def _was_heard(self) -> None:
+        self.heard_at = self._clock()
         self._heard += 1
-        if self._tokens < 1:
+
+    def _admits_datagram(self) -> bool:
+        before, rate = self._bucket_filled_at, DATAGRAMS_PER_SECOND
+        self._was_heard()
+        self._bucket_filled_at = self.heard_at
+        self._bucket = min(rate, self._bucket + (self.heard_at - before) * rate)
+        if self._bucket < 1:
             self.counters["datagram_flood"] += 1
             return False
-        self._tokens -= 1
+        self._bucket -= 1
         return True
 
     def _bad_datagram(self, error: Exception) -> None:

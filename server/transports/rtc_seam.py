@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from aioice.ice import StunProtocol
+from aioice.stun import Message
 from aiortc import RTCPeerConnection, RTCRtpSender
 from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtcsctptransport import RTCSctpTransport
@@ -52,23 +54,35 @@ def on_keyframe_request(sender: RTCRtpSender, wanted: Callable[[], None]) -> Non
     sender._send_keyframe = wanted  # type: ignore[method-assign]
 
 
-def on_datagram(pc: RTCPeerConnection, admits: Callable[[], bool]) -> None:
-    """Ask `admits` for each datagram that is not STUN; one that is not admitted is dropped.
+def on_traffic(
+    pc: RTCPeerConnection, heard: Callable[[], None], admits: Callable[[], bool]
+) -> None:
+    """Call `heard` for each ICE check of the player, ask `admits` for each other datagram.
 
-    Decrypting and parsing a datagram in Python costs most of a millisecond, so a flood must end
-    here. Losing datagrams makes the sender's congestion control slow down.
+    A datagram that is not admitted is dropped: decrypting and parsing one in Python costs most of
+    a millisecond, so a flood must end here. The sender's congestion control then slows it down.
     """
     for transceiver in pc.getTransceivers():
         connection = transceiver.receiver.transport.transport._connection
-        passed_on = connection.data_received
+        data_passed, check_passed = connection.data_received, connection.check_incoming
 
         def data_received(
-            data: bytes, component: int, passed_on: Callable[[bytes, int], None] = passed_on
+            data: bytes, component: int, passed: Callable[[bytes, int], None] = data_passed
         ) -> None:
             if admits():
-                passed_on(data, component)
+                passed(data, component)
+
+        def check_incoming(
+            message: Message,
+            addr: tuple[str, int],
+            protocol: StunProtocol,
+            passed: Callable[[Message, tuple[str, int], StunProtocol], None] = check_passed,
+        ) -> None:
+            heard()  # the check's signature has been verified
+            passed(message, addr, protocol)
 
         connection.data_received = data_received  # type: ignore[method-assign]
+        connection.check_incoming = check_incoming  # type: ignore[method-assign]
 
 
 def guard(sctp: RTCSctpTransport, fault: Callable[[Exception], None]) -> None:

@@ -1,7 +1,8 @@
 """A scripted player: aiortc at the far end, speaking the protocol of the page.
 
 It needs only a callable that takes an offer and returns the answer, so it serves tests of the
-transport alone and tests over HTTP alike.
+transport alone and tests over HTTP alike. aiortc shows a picture only when the next one begins to
+arrive, so this player is one frame behind a browser.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class ReceiptClock:
         self._votes: Counter[int] = Counter()
         self._by_pts: dict[int, tuple[int, int]] = {}
         self._stamps: deque[int] = deque(maxlen=64)
+
+    @property
+    def told_frames(self) -> list[int]:
+        """Ids of the frames that receipts came for, oldest first."""
+        return [frame_id for _, frame_id in self._by_pts.values()]
 
     def told(self, pts: int, receipt: int, frame_id: int) -> None:
         self._by_pts[pts] = (receipt, frame_id)
@@ -299,6 +305,23 @@ class RtcPlayer:
             for protocol in connection._protocols:
                 loop._remove_reader(protocol.transport._sock_fd)
                 protocol.transport.sendto = lambda *_: None
+
+    def mute(self) -> None:
+        """Nothing is sent any more but the checks of ICE."""
+
+        async def unsent(data: bytes, component: int) -> None:
+            return None
+
+        for connection in self._ice():
+            connection.sendto = unsent
+
+    def lose(self, everything: bool) -> None:
+        """All datagrams that arrive are lost, or no longer; ICE goes on."""
+        for connection in self._ice():
+            if everything:
+                connection.data_received = lambda *_: None
+            else:
+                del connection.data_received
 
     def thaw(self) -> None:
         """Like SIGCONT."""
