@@ -1,21 +1,31 @@
-"""From poses to latents."""
+"""From poses to cells: what a player sees, by the fast forms of the trained scene.
+
+Parts are drawn first, since the background then needs to be drawn only where it shows: how much of
+each pixel they leave uncovered goes into the weights with which the maps are sampled.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.tiny.networks import Veldt
+from pipeline.tiny.background import Background
+from pipeline.tiny.cells import CELLS_SHAPE
+from pipeline.tiny.parts import Parts
+from pipeline.tiny.scene import Scene
 
 
 class Renderer:
-    """Renders what a player sees into latents. Holds weights only."""
+    """Renders features. Holds weights only, and what follows from the last horizon."""
 
-    def __init__(self, veldt: Veldt) -> None:
+    def __init__(self, scene: Scene) -> None:
         """Take over the weights of a trained scene."""
-        self._veldt = veldt
+        self._parts, self._background = Parts(scene), Background(scene)
 
-    def latents(self, poses: NDArray[np.float64]) -> Tensor:
-        """Return latent frames [n, 24, H/2, W/2] of poses [n, 5] (x, y, yaw, pitch, clock)."""
-        return self._veldt.latents(poses)
+    def cells(self, poses: NDArray[np.float64]) -> Tensor:
+        """Return cells [n, H/2, W/2, 32] of poses [n, 5] (x, y, yaw, pitch, clock)."""
+        drawn = self._parts.draw(poses)
+        features = self._background.draw(torch.from_numpy(poses).float(), drawn.uncovered)
+        return features.add_(drawn.colour).view(len(poses), *CELLS_SHAPE)

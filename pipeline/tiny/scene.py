@@ -232,21 +232,32 @@ class Scene(nn.Module):
         frame, row, column = water.nonzero(as_tuple=True)
         if len(frame) == 0:
             return ground
-        at_u, at_v = u[frame, row, column], v[frame, row, column]
-        waves = sample(self.ripples, at_u[None, None], at_v[None, None])[0, :, 0]  # [7, k]
+        where = (frame, row, column)
+        ripple, sparkle = self.water(
+            u[where], v[where], clock[frame, 0, 0], footprint[frame, row, 0]
+        )
+        still = ground[frame, :, row, column]  # [k, FEATURES]
+        glitter = sparkle[:, None] * (self.sparkle_colour - still)
+        change = ripple[:, None] * self.ripple_colour + glitter
+        ground.permute(0, 2, 3, 1).index_put_(where, change, accumulate=True)
+        return ground
+
+    def water(
+        self, u: Tensor, v: Tensor, clock: Tensor, footprint: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return height of ripples and strength of glitter [k] at places u, v of the pond (-1..1).
+
+        Clock in seconds and footprint in units per pixel row are given for each place too.
+        """
+        waves = sample(self.ripples, u[None, None], v[None, None])[0, :, 0]  # [7, k]
         speed = torch.from_numpy(place.RIPPLES[:, 2] * 2 * math.pi).float()
-        phase = clock[:, 0] * speed
-        beat = torch.cat([phase.cos(), phase.sin()], 1)[frame].T  # [6, k]
+        phase = clock * speed[:, None]
+        beat = torch.cat([phase.cos(), phase.sin()])  # [6, k]
         height = (waves[:6] * beat).sum(0)
-        near = 1 - smoothstep(0.12, RIPPLE_FOOTPRINT, footprint[frame, row, 0])
+        near = 1 - smoothstep(0.12, RIPPLE_FOOTPRINT, footprint)
         strength = near * torch.sigmoid(waves[6] * 4 + 1)
         sparkle = torch.sigmoid(self.sparkle_edge[0] * (height - self.sparkle_edge[1])) * strength
-        still = ground[frame, :, row, column]  # [k, FEATURES]
-        change = (height * strength)[:, None] * self.ripple_colour + sparkle[:, None] * (
-            self.sparkle_colour - still
-        )
-        ground.permute(0, 2, 3, 1).index_put_((frame, row, column), change, accumulate=True)
-        return ground
+        return height * strength, sparkle
 
     # -------------------------------------------------------------- parts
     def _draw_parts(self, background: Tensor, parts: PartViews) -> Tensor:

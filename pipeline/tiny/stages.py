@@ -15,6 +15,7 @@ import torch
 
 from pipeline.service import Emit
 from pipeline.tiny import motion
+from pipeline.tiny.cells import cells_of
 from pipeline.tiny.controls import Steering
 from pipeline.tiny.decoder import FastDecoder
 from pipeline.tiny.networks import FRAMES_PER_LATENT, Encoder
@@ -55,7 +56,7 @@ class EncodeStage:
         if request.picture is None:
             return {"condition": Condition()}, state
         pixels = torch.from_numpy(request.picture.copy()).permute(2, 0, 1)[None].float() / 255
-        return {"condition": Condition(self._encoder(pixels)[0])}, state
+        return {"condition": Condition(cells_of(self._encoder(pixels))[0])}, state
 
     def release(self, state: object) -> None:
         """Hold nothing."""
@@ -84,7 +85,7 @@ class DenoiseStage:
         assert isinstance(condition, Condition)
         assert isinstance(steering, Steering)
         players, after = walk(state, steering)
-        frames = self._renderer.latents(motion.poses_of(players))
+        frames = self._renderer.cells(motion.poses_of(players))
         return {"latent": Latent(frames, condition.start)}, after
 
     def release(self, state: object) -> None:

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipeline.tiny.cells import CELLS_SHAPE
 from pipeline.tiny.controls import NOTHING_UNSPENT, Seconds
 from pipeline.tiny.motion import Player
-from pipeline.tiny.networks import FRAMES_PER_LATENT, LATENT_CHANNELS, H, W
+from pipeline.tiny.networks import FRAMES_PER_LATENT
 
 DISSOLVE_SECONDS = 0.75  # of media, from the start picture to the world
-START_SHAPE = (LATENT_CHANNELS, H // 2, W // 2)
 
 
 # ------------------------------------------------------------------ artifacts
@@ -34,14 +34,14 @@ class ConditionRequest:
 
 @dataclass(frozen=True)
 class Condition:
-    """What encode answers: the start latent [24, H/2, W/2] of chunk 0, nothing for others."""
+    """What encode answers: the start latent of chunk 0 as cells [H/2, W/2, 32], else nothing."""
 
     start: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Latent:
-    """One latent: features of 4 frames [4, 24, H/2, W/2], and a start latent to dissolve from."""
+    """One latent: 4 frames of cells [4, H/2, W/2, 32], and a start latent to dissolve from."""
 
     frames: Tensor
     start: Tensor | None = None
@@ -82,7 +82,7 @@ class DecodeState:
     """The streaming cache of decode: a start picture dissolves into the world."""
 
     fps: float
-    start: Tensor | None = None  # [24, H/2, W/2]; None without a picture or once dissolved
+    start: Tensor | None = None  # [H/2, W/2, 32]; None without a picture or once dissolved
     frame: int = 0  # pictures made so far
 
     def share_of_start(self, frame: int) -> float:
@@ -107,5 +107,5 @@ class DecodeState:
         start = None
         if content["start"] is not None:
             numbers = np.frombuffer(content["start"], np.float32).copy()
-            start = torch.from_numpy(numbers).reshape(START_SHAPE)
+            start = torch.from_numpy(numbers).reshape(CELLS_SHAPE)
         return DecodeState(float(content["fps"]), start, int(content["frame"]))

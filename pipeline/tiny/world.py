@@ -126,7 +126,7 @@ class TinyWorld:
         encode, denoise, decode = threads
         self._stages: dict[str, StageExecutor] = {
             "encode": EncodeStage(veldt.encoder, encode),
-            "denoise": DenoiseStage(Renderer(veldt), denoise),
+            "denoise": DenoiseStage(Renderer(veldt.scene), denoise),
             "decode": DecodeStage(FastDecoder(veldt.decoder, precision), decode),
         }
 
