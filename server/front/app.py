@@ -43,7 +43,8 @@ def create_app(settings: Settings, workers: Sequence[StartWorker | WorkerPort]) 
         try:
             yield
         finally:
-            await service.shutdown(LIFESPAN_SECONDS)
+            if not service.stopping:
+                await service.shutdown(LIFESPAN_SECONDS)
             await service.aclose()
             lag.cancel()
             await asyncio.gather(lag, return_exceptions=True)

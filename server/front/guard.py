@@ -48,13 +48,13 @@ class Guard:
         hosts: HostRule,
         origins: tuple[str, ...] = (),
         max_body_bytes: int = 1_000_000,
-        body_seconds: float = BODY_SECONDS,
+        body_seconds: float | None = None,
     ) -> None:
         self._app = app
         self._hosts = hosts
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._max_body_bytes = max_body_bytes
-        self._body_seconds = body_seconds
+        self._body_seconds = body_seconds or BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check, then hand on; a fault of ours is answered too, as long as nothing was sent."""
@@ -70,7 +70,9 @@ class Guard:
                 return  # the client has gone
             await self._app(scope, _replay(body, receive), answer)
         except RequestRejected as error:
-            await response_of(error)(scope, receive, answer)
+            response = response_of(error)
+            response.headers["Connection"] = "close"  # the rest of its body is not waited for
+            await response(scope, receive, answer)
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
             if not answer.started:

@@ -64,6 +64,11 @@ class SessionService:
         """Start the workers and watch the deadlines. Sessions are refused until one is ready."""
         self._lives.begin()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether `shutdown` has been called: nobody new is let in."""
+        return self._lives.stopping
+
     async def shutdown(self, seconds: float) -> None:
         """End every session with `shutdown`, and wait for it, at most `seconds`. Idempotent."""
         self._lives.stopping = True

@@ -138,14 +138,15 @@ class _Stop:
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
             return
+        self._draining.cancel()
         self._service.pool.kill()
-        self._server.force_exit = True
+        self._server.config.timeout_graceful_shutdown = 0
         self._server.should_exit = True
 
     async def finished(self) -> None:
         """Wait for the drain that `begin` has started."""
         if self._draining is not None:
-            await self._draining
+            await asyncio.gather(self._draining, return_exceptions=True)
 
     async def _drain(self) -> None:
         log.info("stopping", seconds=self._seconds)
