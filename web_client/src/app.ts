@@ -61,6 +61,9 @@ export class App {
           withoutBuffer(receiver);
           this.#stage.show(stream);
         },
+        cut: () => {
+          this.#stage.freeze();
+        },
         shownKeys: (codes) => {
           this.#caps.seen(codes);
         },
@@ -142,7 +145,7 @@ export class App {
     this.#setCrisp(this.#preferences.get("crisp") === "on");
     this.#help.crisp = this.#preferences.get("crisp") === "on";
     watchFrames(this.#stage.video, (rtp, atMs, presentedFrames) => {
-      this.#stage.thaw();
+      if (this.#game.facts.link === "up") this.#stage.thaw();
       this.#game.displayed(rtp, atMs, presentedFrames);
     });
     setInterval(() => void this.#game.tick(), 1000);
@@ -176,7 +179,6 @@ export class App {
       game.hide(document.visibilityState === "hidden");
     });
     window.addEventListener("pagehide", () => {
-      this.#stage.freeze();
       game.pageHidden();
     });
     window.addEventListener("pageshow", (event) => {
@@ -189,7 +191,7 @@ export class App {
     }
     if (!framesCanBeSeen()) {
       this.#stage.video.addEventListener("timeupdate", () => {
-        this.#stage.thaw();
+        if (game.facts.link === "up") this.#stage.thaw();
       });
     }
   }
@@ -228,8 +230,8 @@ export class App {
     const game = this.#game;
     const { face } = game;
     const arriving = face === "arriving" || face === "checking";
-    this.#arriving.use(game.world, game.start ?? this.#wanted, this.#layout);
     this.#arriving.element.hidden = !arriving;
+    this.#arriving.use(game.world, game.start ?? this.#wanted, this.#layout);
     this.#arriving.busy = face === "checking" || game.world === null;
     if (game.world !== null) this.#caps.use(game.world.controls, this.#layout);
     this.#topbar.render(game);
@@ -238,7 +240,6 @@ export class App {
     if (face === this.#face) return;
     const before = this.#face;
     this.#face = face;
-    if (face === "reconnecting" || face === "elsewhere" || face === "ended") this.#stage.freeze();
     if (arriving || face === "error") this.#stage.clear();
     this.#showPoster();
     document.body.dataset["state"] = face;

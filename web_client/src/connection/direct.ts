@@ -128,8 +128,10 @@ export class DirectConnection {
 
   #end(why: Gone): void {
     if (this.#over) return;
-    this.close();
-    this.#handlers.gone(why);
+    this.#over = true;
+    this.#cancelLimit?.();
+    this.#handlers.gone(why); // the last frame is still there
+    this.#peer.close();
   }
 
   #gathered(): Promise<void> {

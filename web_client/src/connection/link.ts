@@ -20,6 +20,8 @@ export interface LinkHandlers {
   readonly changed: (link: Link, note: string | null) => void;
   readonly up: (nonce: number, epoch: number) => void;
   readonly track: DirectHandlers["track"];
+  /** The picture is about to go. */
+  readonly cut: () => void;
   readonly status: (message: StatusMessage) => void;
   /** Connecting makes no sense any more: ask what has become of the session. */
   readonly refused: (problem: ApiProblem) => void;
@@ -180,7 +182,9 @@ export class PlayerLink {
     this.#commands = null;
     const connection = this.#connection;
     this.#connection = null;
-    connection?.close();
+    if (connection === null) return;
+    this.#handlers.cut();
+    connection.close();
   }
 
   #hangUp(): void {

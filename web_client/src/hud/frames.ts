@@ -53,8 +53,9 @@ export class DisplayedFrames {
     this.#total = null;
   }
 
-  /** New pictures a second, over the last two seconds. */
-  fps(nowMs: number): number {
+  /** New pictures a second, over the last two seconds; null before there was any. */
+  fps(nowMs: number): number | null {
+    if (this.#total === null) return null;
     const recent = this.#presented.filter(({ atMs }) => atMs > nowMs - WINDOW_MS);
     const fresh = recent.reduce((sum, { count, repeated }) => sum + count - (repeated ? 1 : 0), 0);
     return fresh / (WINDOW_MS / 1000);

@@ -2,11 +2,11 @@
 
 export type Slow = { side: "server"; percent: number; players: number } | { side: "page" } | null;
 
-const SERVER_SLOW = 1.2; // chunk period over media duration; paced just in time it is about 1
-const SERVER_FINE = 1.08;
+const SERVER_SLOW = 1.3; // chunk period over media duration; paced just in time it is about 1
+const SERVER_FINE = 1.1;
 const PAGE_SLOW = 0.25; // share of decoded frames that this computer dropped
 const PAGE_FINE = 0.1;
-const PATIENCE = 3; // readings in a row before anything is said or taken back
+const PATIENCE = 5; // readings in a row before anything is said or taken back
 
 export class Slowness {
   #server = { slow: false, streak: 0 };

@@ -14,7 +14,7 @@ export interface HudSnapshot {
   compute_factor: number | null;
   real_time_factor: number | null;
   chunk_index: number | null;
-  lease_position: number | null;
+  lease_position: number | null; // 0 = holds the lease
   players: number | null;
   frame_interval_p50_ms: number | null;
   frame_interval_p99_ms: number | null;
@@ -72,7 +72,7 @@ export const ROWS: readonly Row[] = [
     text: (hud) =>
       hud.lease_position === null || hud.players === null
         ? NOT_MEASURED
-        : `${hud.lease_position} of ${hud.players}`,
+        : `${hud.lease_position + 1} of ${hud.players}`,
   },
   { id: "interval", label: "frame interval, 99 %", text: (hud) => ms(hud.frame_interval_p99_ms) },
   { id: "freezes", label: "freezes", text: (hud) => plain(hud.freezes) },

@@ -36,9 +36,7 @@ const BROWSING = new Set(["Tab", "Enter", "Shift", "Control", "Meta", "AltGraph"
 
 export function meaningOf(event: KeyDown, legend: (code: string) => boolean): KeyMeaning {
   if (event.inTextField) return { kind: "none" };
-  if (event.code === "AltLeft" || event.code === "AltRight" || event.key === "Alt") {
-    return { kind: "alt" };
-  }
+  if (event.key === "Alt") return { kind: "alt" };
   // Ctrl+R, ⌘W and their like belong to the browser. AltGr says Ctrl too.
   if (event.metaKey || (event.ctrlKey && !event.altGraph)) return { kind: "none" };
   if (legend(event.code)) {

@@ -39,6 +39,8 @@ export interface GameView {
   /** The facts, the world or the figures have changed. */
   readonly changed: () => void;
   readonly track: DirectHandlers["track"];
+  /** The picture is about to go: keep what is on screen. */
+  readonly cut: () => void;
   /** The keys that the frame on screen shows. */
   readonly shownKeys: (codes: readonly string[]) => void;
   /** One line that passes. */
@@ -301,6 +303,7 @@ export class Game {
           this.#up(nonce, epoch);
         },
         track: this.#view.track,
+        cut: this.#view.cut,
         status: (message) => {
           this.#heard(message);
         },
@@ -349,7 +352,7 @@ export class Game {
         this.#meters.hello(message);
         return;
       case "chunk":
-        this.#meters.chunk(message);
+        this.#meters.chunk(message, this.#options.clock.now());
         return;
       case "lease":
         this.#meters.lease(message);
@@ -435,7 +438,7 @@ export class Game {
     this.#link?.close();
     this.#options.store.clear();
     this.#view.shownKeys([]);
-    this.#set({ reason, state });
+    this.#set({ reason, state, link: "none" });
   }
 
   /** Let go of the session without ending it. */

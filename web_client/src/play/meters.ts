@@ -1,3 +1,4 @@
+import { ChunkPace } from "../hud/chunkPace";
 import { DisplayedFrames } from "../hud/frames";
 import { percentile, Recent } from "../hud/percentile";
 import type { RtcFigures } from "../hud/rtcStats";
@@ -21,7 +22,7 @@ export class Meters {
   #lease: Lease | null = null;
   #rtc: RtcFigures | null = null;
   #epoch: number | null = null;
-  #factor: number | null = null; // of the newest chunk since the last reading
+  readonly #pace = new ChunkPace();
   #shown: FrameReceipt | null = null;
   #slow: Slow = null;
 
@@ -53,7 +54,7 @@ export class Meters {
   interrupted(): void {
     this.frames.interrupt();
     this.#rtc = null;
-    this.#factor = null;
+    this.#pace.reset();
     this.#slow = null;
     this.#slowness.reset();
   }
@@ -63,9 +64,11 @@ export class Meters {
     this.#epoch = message.epoch;
   }
 
-  chunk(message: Chunk): void {
+  chunk(message: Chunk, nowMs: number): void {
     this.#chunk = message;
-    this.#factor = message.real_time_factor;
+    if (this.#hello !== null) {
+      this.#pace.arrived(nowMs, (message.frame_count / this.#hello.fps) * 1000);
+    }
   }
 
   lease(message: Lease): void {
@@ -96,8 +99,7 @@ export class Meters {
   read(rtc: RtcFigures): void {
     const before = this.#rtc;
     this.#rtc = rtc;
-    this.#slowness.read(this.#factor, droppedShare(before, rtc));
-    this.#factor = null;
+    this.#slowness.read(this.#serverFactor(), droppedShare(before, rtc));
     this.#slow = this.#slowness.state(this.players);
   }
 
@@ -146,6 +148,13 @@ export class Meters {
       jitter_buffer_ms: rtc?.jitterBufferMs ?? null,
       bitrate_kbps: rtc?.bitrateKbps ?? null,
     };
+  }
+
+  /** Slow is what the server says it is and what is seen here: one late chunk is neither. */
+  #serverFactor(): number | null {
+    const seen = this.#pace.factor;
+    if (seen === null || this.#chunk === null) return null;
+    return Math.min(seen, this.#chunk.real_time_factor);
   }
 
   #saw({ frame, displayedAtMs }: Match): Shown {

@@ -69,6 +69,7 @@ export class Arriving {
     );
     this.#legend.replaceChildren(...legend);
     if (same) return;
+    const unfocused = document.activeElement === document.body;
     this.#cards.replaceChildren(
       ...world.start_points.map((start, index) => {
         const picture = el("img", { src: start.picture, alt: "", draggable: "false" });
@@ -89,6 +90,7 @@ export class Arriving {
     );
     const index = world.start_points.findIndex(({ name }) => name === wanted);
     this.#choose(Math.max(0, index));
+    if (unfocused && !this.element.hidden) this.focus();
   }
 
   /** Focus the chosen card, so that Enter plays. */

@@ -25,6 +25,7 @@ export class Help {
   readonly #keys = el("dl", { class: "key-list" });
   readonly #crisp: HTMLInputElement;
   readonly #session = el("div", { class: "actions" });
+  readonly #inSession: readonly HTMLElement[];
 
   constructor(handlers: HelpHandlers) {
     this.#handlers = handlers;
@@ -33,6 +34,16 @@ export class Help {
       handlers.crisp(this.#crisp.checked);
     });
     this.#session.append(
+      button(
+        "Close",
+        "help-close",
+        () => {
+          this.element.close();
+        },
+        "main",
+      ),
+    );
+    this.#inSession = [
       button("Back to the start", "menu-reset", () => {
         this.element.close();
         handlers.reset();
@@ -41,7 +52,8 @@ export class Help {
         this.element.close();
         handlers.leave();
       }),
-    );
+    ];
+    this.#session.append(...this.#inSession);
     this.element = el(
       "dialog",
       { class: "help glass", testid: "help", "aria-labelledby": "help-title" },
@@ -49,18 +61,6 @@ export class Help {
       this.#keys,
       el("label", { class: "setting" }, this.#crisp, " Crisp pixels"),
       this.#session,
-      el(
-        "div",
-        { class: "actions" },
-        button(
-          "Close",
-          "help-close",
-          () => {
-            this.element.close();
-          },
-          "main",
-        ),
-      ),
     );
     // A click beside the sheet closes it.
     this.element.addEventListener("click", (event) => {
@@ -89,9 +89,10 @@ export class Help {
         ),
       ),
     );
-    this.#session.hidden = !inSession;
+    for (const action of this.#inSession) action.hidden = !inSession;
     this.#handlers.opened();
     this.element.showModal();
+    this.element.scrollTop = 0; // the focus is on what stands last
   }
 
   close(): void {

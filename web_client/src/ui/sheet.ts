@@ -2,7 +2,7 @@ import type { Game } from "../play/game";
 import type { Face } from "../session/face";
 import { button, el, setText } from "./dom";
 import { copyText } from "./hudPanel";
-import { duration, ENDED, stageWords } from "./words";
+import { duration, ENDED } from "./words";
 
 type Actions = Pick<Game, "takeOver" | "leave" | "pause"> & {
   readonly playAgain: () => void;
@@ -77,7 +77,7 @@ export class Sheet {
       case "waiting":
         return { title: "You are in line", busy: true, actions: [leave] };
       case "connecting":
-        return { title: "Connecting", busy: true, actions: [leave] };
+        return { title: "Connecting", busy: true };
       case "starting":
         return { title: "Warming up", busy: true };
       case "paused":
@@ -183,7 +183,7 @@ function moreOf(face: Face, game: Game): string {
     case "reconnecting":
       return game.note ?? "";
     case "starting":
-      return stageWords(game.stage);
+      return game.stage ?? "";
     case "ended":
       return game.playedSeconds < 1 ? "" : `You played for ${duration(game.playedSeconds)}.`;
     default:

@@ -51,7 +51,7 @@ export class Stage {
   /** Keep what is on screen while the video is exchanged. */
   freeze(): void {
     const { videoWidth, videoHeight } = this.video;
-    if (videoWidth === 0) return;
+    if (videoWidth === 0 || !this.#lastFrame.hidden) return;
     this.#lastFrame.width = videoWidth;
     this.#lastFrame.height = videoHeight;
     this.#lastFrame.getContext("2d")?.drawImage(this.video, 0, 0);

@@ -1,5 +1,5 @@
 import type { Game } from "../play/game";
-import type { Face } from "../session/face";
+import { type Face, takesKeys } from "../session/face";
 import { el, icon, must, setText } from "./dom";
 import { PILL, slowWords } from "./words";
 
@@ -27,6 +27,7 @@ export class Topbar {
   readonly #world: HTMLElement = must("#topbar .world");
   readonly #pill: HTMLElement = must("#topbar .pill");
   readonly #session: HTMLElement[];
+  readonly #playing: HTMLElement[];
 
   constructor(tools: Tools) {
     const root = must("#topbar .tools");
@@ -45,7 +46,8 @@ export class Topbar {
       tools.help,
     );
     const leave = tool("leave", "Leave", "M10 5H5v14h5M14 8l4 4-4 4M18 12H9", tools.leave);
-    this.#session = [pause, hud, leave];
+    this.#session = [hud, leave];
+    this.#playing = [pause];
     root.append(pause, ...(document.fullscreenEnabled ? [fullscreen] : []), hud, help, leave);
   }
 
@@ -54,6 +56,7 @@ export class Topbar {
     setText(this.#world, game.world?.title ?? "veldt");
     setText(this.#pill, face === "slow" ? slowWords(game.facts.slow) : PILL[face]);
     for (const button of this.#session) button.hidden = !IN_SESSION.has(face);
+    for (const button of this.#playing) button.hidden = !takesKeys(face);
   }
 }
 

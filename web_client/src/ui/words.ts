@@ -72,13 +72,3 @@ export function duration(seconds: number): string {
   return rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`;
 }
 
-/** What a stage of the start is called; names that the page does not know are shown as they are. */
-const STAGES: Readonly<Record<string, string>> = {
-  encode: "encode: reading the start picture",
-  denoise: "denoise: waking the world",
-  decode: "decode: preparing the picture",
-};
-
-export function stageWords(stage: string | null): string {
-  return stage === null ? "" : (STAGES[stage] ?? stage);
-}

@@ -1,0 +1,139 @@
+import { describe, expect, it } from "vitest";
+import type { FrameReceipt } from "../protocol/messages";
+import { KeysSeen } from "./keysSeen";
+import { KeyToPhoton, MAX_PENDING } from "./keyToPhoton";
+import { RtpOffset } from "./rtpOffset";
+
+describe("KeyToPhoton", () => {
+  it("takes one sample a press, at the first frame that covers it", () => {
+    const k2p = new KeyToPhoton(7);
+    k2p.pressed(3, 1000);
+    k2p.pressed(5, 1100);
+    expect(k2p.displayed({ nonce: 7, seq: 2 }, 1150)).toEqual([]);
+    expect(k2p.displayed({ nonce: 7, seq: 4 }, 1200)).toEqual([200]);
+    expect(k2p.displayed({ nonce: 7, seq: 4 }, 1240)).toEqual([]);
+    expect(k2p.displayed({ nonce: 7, seq: 9 }, 1300)).toEqual([200]);
+  });
+
+  it("takes none from frames of another connection, or of none", () => {
+    const k2p = new KeyToPhoton(7);
+    k2p.pressed(1, 0);
+    expect(k2p.displayed({ nonce: 8, seq: 9 }, 100)).toEqual([]);
+    expect(k2p.displayed({ nonce: 0, seq: 0 }, 100)).toEqual([]);
+  });
+
+  it("forgets presses that will never be seen", () => {
+    const k2p = new KeyToPhoton(7);
+    for (let seq = 1; seq <= MAX_PENDING + 10; seq += 1) k2p.pressed(seq, 0);
+    expect(k2p.displayed({ nonce: 7, seq: 1000 }, 5)).toHaveLength(MAX_PENDING);
+    k2p.pressed(2000, 0);
+    k2p.discard();
+    expect(k2p.displayed({ nonce: 7, seq: 2000 }, 5)).toEqual([]);
+  });
+});
+
+describe("KeysSeen", () => {
+  it("shows what the frame's control held", () => {
+    const seen = new KeysSeen(7);
+    seen.sent(1, [], null);
+    seen.sent(2, ["KeyW"], "KeyW");
+    expect(seen.displayed({ nonce: 7, seq: 1 })).toEqual([]);
+    expect(seen.displayed({ nonce: 7, seq: 2 })).toEqual(["KeyW"]);
+    expect(seen.displayed({ nonce: 7, seq: 2 })).toEqual(["KeyW"]);
+    seen.sent(3, [], null);
+    expect(seen.displayed({ nonce: 7, seq: 3 })).toEqual([]);
+  });
+
+  it("shows a tap that was over before its chunk was bound", () => {
+    const seen = new KeysSeen(7);
+    seen.sent(1, [], null);
+    seen.sent(2, ["KeyL"], "KeyL");
+    seen.sent(3, [], null);
+    expect(seen.displayed({ nonce: 7, seq: 1 })).toEqual([]);
+    expect(seen.displayed({ nonce: 7, seq: 3 })).toEqual(["KeyL"]);
+    seen.sent(4, ["KeyA"], "KeyA");
+    expect(seen.displayed({ nonce: 7, seq: 4 })).toEqual(["KeyA"]);
+  });
+
+  it("shows nothing of another connection", () => {
+    const seen = new KeysSeen(7);
+    seen.sent(1, ["KeyW"], "KeyW");
+    expect(seen.displayed({ nonce: 9, seq: 1 })).toEqual([]);
+  });
+});
+
+describe("RtpOffset", () => {
+  const MODULUS = 2 ** 32;
+  // Publish times of a real clock: never quite even.
+  const pts = [10_000, 13_744, 17_512, 21_231, 25_011, 28_744, 32_530, 36_219, 40_002, 43_761];
+  const frame = (at: number, id: number): FrameReceipt => ({
+    pts: at % MODULUS,
+    frame_id: String(id),
+    receipt: "0",
+  });
+
+  it("knows the offset from three agreeing frames, and takes no sample before", () => {
+    const offset = 4_294_000_000;
+    const rtp = new RtpOffset();
+    pts.slice(0, 4).forEach((at, id) => rtp.published(frame(at, id)));
+    expect(rtp.displayed(((pts[0] ?? 0) + offset) % MODULUS, 1)).toEqual([]);
+    expect(rtp.displayed(((pts[1] ?? 0) + offset) % MODULUS, 2)).toEqual([]);
+    expect(rtp.offset).toBeNull();
+    expect(rtp.displayed(((pts[2] ?? 0) + offset) % MODULUS, 3)).toEqual([]);
+    expect(rtp.offset).toBe(offset);
+    expect(rtp.displayed(((pts[3] ?? 0) + offset) % MODULUS, 4)).toMatchObject([
+      { frame: { frame_id: "3" }, displayedAtMs: 4 },
+    ]);
+  });
+
+  it("works across the wrap of both clocks", () => {
+    const rtp = new RtpOffset();
+    const start = MODULUS - 20_000;
+    const found: string[] = [];
+    pts.forEach((at, id) => {
+      rtp.published(frame(start + at, id));
+      for (const match of rtp.displayed((start + at + 123_456) % MODULUS, id)) {
+        found.push(match.frame.frame_id);
+      }
+    });
+    expect(rtp.offset).toBe(123_456);
+    expect(found).toEqual(["3", "4", "5", "6", "7", "8", "9"]);
+  });
+
+  it("settles a frame whose message came after it was displayed, with its display time", () => {
+    const rtp = new RtpOffset();
+    pts.slice(0, 3).forEach((at, id) => {
+      rtp.published(frame(at, id));
+      rtp.displayed(at + 5, id);
+    });
+    expect(rtp.displayed((pts[3] ?? 0) + 5, 777)).toEqual([]);
+    expect(rtp.published(frame(pts[3] ?? 0, 3))).toMatchObject([
+      { frame: { frame_id: "3" }, displayedAtMs: 777 },
+    ]);
+  });
+
+  it("does not guess when evenly spaced frames agree on several offsets", () => {
+    const rtp = new RtpOffset();
+    for (let index = 0; index < 30; index += 1) {
+      rtp.published(frame(index * 3750, index));
+      rtp.displayed(index * 3750 + 99, index);
+    }
+    expect(rtp.offset).toBeNull();
+  });
+
+  it("gives up an offset that no frame fits any more, and finds the new one", () => {
+    const rtp = new RtpOffset();
+    pts.slice(0, 4).forEach((at, id) => {
+      rtp.published(frame(at, id));
+      rtp.displayed(at + 5, id);
+    });
+    expect(rtp.offset).toBe(5);
+    let at = 1_000_000;
+    for (let id = 100; id < 200; id += 1) {
+      at += 3700 + ((id * 37) % 101);
+      rtp.published(frame(at, id));
+      rtp.displayed(at + 70_005, id);
+    }
+    expect(rtp.offset).toBe(70_005);
+  });
+});
