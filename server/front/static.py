@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -28,6 +29,8 @@ class PlayerPage(StaticFiles):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory=directory, html=True, check_dir=False)
+        mimetypes.init()  # now, since it reads files; and some machines call scripts text/plain
+        mimetypes.add_type("text/javascript", ".js")
         self._index = directory / "index.html"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

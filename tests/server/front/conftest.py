@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 import structlog
+from blockbuster import blockbuster_ctx
 
 from server.front import create_app
 from server.settings import Settings
@@ -55,18 +56,29 @@ class Door:
             await asyncio.sleep(0)
 
 
+@pytest.fixture(autouse=True)
+def nothing_blocks() -> Iterator[None]:
+    """A call from `server` that blocks the event loop fails the test."""
+    with blockbuster_ctx("server"):
+        yield
+
+
 @asynccontextmanager
 async def opened(
     settings: Settings | None = None, worker: FakeWorker | None = None, workers: Any = None
 ) -> AsyncIterator[Door]:
     worker = worker or FakeWorker()
     app = create_app(settings or Settings(), workers or [worker])
+    before = asyncio.all_tasks()
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as c:
             door = Door(app, worker, c)
             await door.settled()
             yield door
+    await asyncio.sleep(0)
+    left = asyncio.all_tasks() - before
+    assert not left, f"tasks that nobody ended: {left}"
 
 
 @pytest.fixture(autouse=True)
