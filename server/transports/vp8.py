@@ -20,11 +20,11 @@ from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.frame import PictureType
 
+from server.media.receipts import CLOCK_RATE
 from server.transports.base import I420Frame
 
 VideoPacket: TypeAlias = "Packet[VideoStream]"
 
-CLOCK_RATE = 90_000
 TIME_BASE = Fraction(1, CLOCK_RATE)
 KEYFRAME_EVERY_TICKS = CLOCK_RATE // 4  # key frames on request come no faster than this
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from server.media.receipts import PtsClock
 from server.protocol.status import StatusMessage
 from server.transports.base import (
     ConnectAnswer,
@@ -27,7 +28,6 @@ from server.transports.offer import read_offer
 from server.transports.peer import Peer
 from server.transports.settings import TransportSettings
 from server.transports.succession import Succession
-from server.transports.vp8 import CLOCK_RATE
 
 
 class WebRtcTransport:
@@ -50,8 +50,8 @@ class WebRtcTransport:
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
         self._counters: Counter[str] = Counter()
-        self._last_frame: I420Frame | None = None
-        self._last_pts = 0
+        self._answering: set[Identity] = set()
+        self._pts = PtsClock(clock())
 
     @property
     def counters(self) -> Counter[str]:
@@ -74,9 +74,12 @@ class WebRtcTransport:
         for old in displaced:
             self._end(old, LeaveReason.REPLACED)
         peer = self._peers[who] = Peer(who, self._settings, self, self._clock)
+        self._answering.add(who)
         try:
             answer = await peer.answer(sdp)
+            self._answering.discard(who)
         except BaseException:
+            self._answering.discard(who)
             self._succession.gone(who)
             self._peers.pop(who, None)
             await asyncio.shield(self._close(peer))
@@ -86,12 +89,11 @@ class WebRtcTransport:
 
     def send_frame(self, frame: I420Frame) -> bool:
         """Publish one picture now; the latest one wins. False where nobody is connected."""
-        self._last_frame = frame
         peer = self._live_peer()
         if peer is None:
             self._counters["frame_to_nobody"] += 1
             return False
-        self._publish(peer, frame)
+        peer.send_frame(frame, self._pts.ticks(self._clock()))
         return True
 
     def send_message(self, message: StatusMessage, to: Identity | None = None) -> bool:
@@ -110,7 +112,6 @@ class WebRtcTransport:
         for peer in list(self._peers.values()):
             self._close(peer)
         self._peers.clear()
-        self._last_frame = None
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -119,8 +120,6 @@ class WebRtcTransport:
         for old in self._succession.came_up(peer.who, self._clock()):
             self._end(old, LeaveReason.REPLACED)
         self._sink.joined(peer.who)
-        if self._last_frame is not None:  # a picture at once, whatever the session is at
-            self._publish(peer, self._last_frame)
 
     def received(self, peer: Peer, topic: Topic, payload: bytes) -> None:
         """A peer hands on a message."""
@@ -135,16 +134,13 @@ class WebRtcTransport:
         live = self._succession.live
         return None if live is None else self._peers.get(live)
 
-    def _publish(self, peer: Peer, frame: I420Frame) -> None:
-        self._last_pts = max(self._last_pts + 1, int(self._clock() * CLOCK_RATE))
-        peer.send_frame(frame, self._last_pts)
-
     def _end(self, who: Identity, reason: LeaveReason) -> None:
         peer = self._peers.pop(who)
         if reason is LeaveReason.REPLACED and peer.up:
             peer.send(replaced())
         self._close(peer)
-        self._sink.left(who, reason)
+        if who not in self._answering:  # else `connect` raises, which tells it
+            self._sink.left(who, reason)
 
     def _close(self, peer: Peer) -> asyncio.Task[None]:
         self._counters.update(peer.counters)

@@ -182,7 +182,8 @@ class RtcPlayer:
             while not answer.done():
                 self.command(body)
                 await asyncio.wait([answer], timeout=again)
-        return answer.result()
+        result: Ack | Error = answer.result()
+        return result
 
     def command(self, body: dict[str, object]) -> None:
         """Send a command, right or wrong, and wait for nothing."""
@@ -274,7 +275,7 @@ class RtcPlayer:
             except MediaStreamError:
                 return
             stamp = int(picture.pts or 0) % 2**32
-            rgb = picture.to_ndarray(format="rgb24") if self.decode else empty  # type: ignore[union-attr,call-arg]
+            rgb = picture.to_ndarray(format="rgb24") if self.decode else empty  # type: ignore[union-attr]
             self.frames.append(ShownFrame(rgb, stamp, time.monotonic()))
             self.clock.shown(stamp)
             self._fill_in()

@@ -7,8 +7,9 @@ import av
 import numpy as np
 import pytest
 
+from server.media.receipts import CLOCK_RATE
 from server.transports.base import I420Frame
-from server.transports.vp8 import CLOCK_RATE, VideoOut, VideoPacket, Vp8Encoder, encoder_threads
+from server.transports.vp8 import VideoOut, VideoPacket, Vp8Encoder, encoder_threads
 from tests.fakes.frames import i420_frame
 
 pytestmark = pytest.mark.anyio

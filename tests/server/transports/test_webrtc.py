@@ -87,13 +87,27 @@ async def test_channel_that_closes_is_a_goodbye(stage: Stage) -> None:
     await player.aclose()
 
 
-async def test_returning_player_sees_the_last_picture_at_once(stage: Stage) -> None:
-    stage.transport.send_frame(i420_frame(7, receipt=70))
+async def test_lone_picture_is_sent_with_its_receipt(stage: Stage) -> None:
     player = RtcPlayer()
     await player.connect(stage.connect())
-    await player.until(lambda: player.clock.told_frames == [7])  # nothing else is being sent
+    stage.transport.send_frame(i420_frame(7, receipt=70))
+    await player.until(lambda: player.clock.told_frames == [7])
     stage.transport.send_frame(i420_frame(8))  # aiortc shows a picture when the next one comes
     await player.until(lambda: len(player.frames) == 1)
+    await player.aclose()
+
+
+async def test_connection_overtaken_while_answering_is_told_by_the_call_alone(
+    stage: Stage,
+) -> None:
+    player = RtcPlayer()
+    offer = ConnectOffer(await player.offer())
+    calls = [asyncio.create_task(stage.transport.connect(offer)) for _ in range(5)]
+    await asyncio.wait(calls)
+    faults = [call.exception() for call in calls]
+    assert [isinstance(fault, TransportClosed) for fault in faults] == [True] * 2 + [False] * 3
+    assert faults[2:] == [None] * 3
+    assert stage.sink.events == []
     await player.aclose()
 
 
@@ -372,7 +386,9 @@ async def test_sink_is_silent_once_closed(stage: Stage) -> None:
     await player.connect(stage.connect())
     player.keys("KeyW")
     await stage.sink.until(lambda s: bool(s.payloads()))
-    stage.transport.send_message(Ack(id="last", epoch=1))
+    for _ in range(15):  # more than is sent at once
+        assert stage.transport.send_message(Error(code="x", message="y" * 3000))
+    assert stage.transport.send_message(Ack(id="last", epoch=1))
     await stage.transport.aclose()
     heard = len(stage.sink.events)
     await stage.transport.aclose()

@@ -63,15 +63,16 @@ async def closed_while_connecting(offer: str, make_stage: Callable[..., Stage]) 
 
 
 async def cancelled_while_connecting(offer: str, make_stage: Callable[..., Stage]) -> None:
-    stage = make_stage()
-    for turns in range(4):
+    several = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    stage = make_stage(bind_host="0.0.0.0", media_addresses=several)
+    for turns in range(24):  # an answer takes about twenty
         connecting = asyncio.create_task(stage.transport.connect(ConnectOffer(offer)))
         for _ in range(turns):
             await asyncio.sleep(0)
         connecting.cancel()
         await asyncio.wait([connecting])
-        assert connecting.cancelled()
-    assert stage.sink.events == []
+        assert connecting.cancelled() or connecting.result()
+    assert {event[2] for event in stage.sink.events} <= {LeaveReason.REPLACED}
 
 
 async def overtaken_many_times(offer: str, make_stage: Callable[..., Stage]) -> None:
@@ -89,7 +90,7 @@ async def overtaken_many_times(offer: str, make_stage: Callable[..., Stage]) -> 
         (never_applied, 40),
         (refused_inside_the_media_stack, 40),
         (closed_while_connecting, 40),
-        (cancelled_while_connecting, 10),
+        (cancelled_while_connecting, 4),
         (overtaken_many_times, 8),
     ],
 )
