@@ -18,8 +18,8 @@ _all_addresses = aioice.ice.get_host_addresses
 
 def _host_addresses(use_ipv4: bool, use_ipv6: bool) -> list[str]:
     allowed = _allowed.get()
-    if not allowed:
-        return list(_all_addresses(use_ipv4, use_ipv6))
+    if not allowed:  # a machine without a network still has its loopback
+        allowed = tuple(_all_addresses(use_ipv4, use_ipv6)) or ("127.0.0.1", "::1")
     return [address for address in allowed if (use_ipv6 if ":" in address else use_ipv4)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 
 from server.protocol.http import IceServer
@@ -32,6 +33,12 @@ class TransportSettings:
     lost_seconds: float = 8.0
     bitrate: int = 3_000_000
     impair: Impairment | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would only be found out when a player comes."""
+        for url in (url for server in self.ice_servers for url in server.urls):
+            if not re.fullmatch(r"(stuns?|turns?):[^\s?:]+(:\d+)?(\?transport=(udp|tcp))?", url):
+                raise ValueError(f"{url!r} is no STUN or TURN address such as stun:host:3478")
 
     @property
     def addresses(self) -> tuple[str, ...]:

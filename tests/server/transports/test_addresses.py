@@ -50,3 +50,8 @@ def test_families_are_kept_apart() -> None:
     with media_addresses(["127.0.0.1", "::1"]):
         assert aioice.ice.get_host_addresses(use_ipv4=True, use_ipv6=False) == ["127.0.0.1"]
         assert aioice.ice.get_host_addresses(use_ipv4=False, use_ipv6=True) == ["::1"]
+
+
+def test_machine_without_a_network_has_its_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.transports.addresses._all_addresses", lambda *_: [])
+    assert listed() == ["127.0.0.1", "::1"]

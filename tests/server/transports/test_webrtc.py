@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -186,6 +187,20 @@ async def test_quiet_player_is_not_taken_for_dead(make_stage: Callable[..., Stag
     await player.aclose()
 
 
+async def test_worker_that_was_stopped_itself_keeps_its_players(
+    make_stage: Callable[..., Stage],
+) -> None:
+    stage = make_stage(lost_seconds=2)
+    player = RtcPlayer()
+    await player.connect(stage.connect())
+    time.sleep(3.5)  # noqa: ASYNC251 - as after SIGSTOP and SIGCONT
+    player.keys("KeyW")
+    await stage.sink.until(lambda s: bool(s.payloads(Topic.KEYS)))
+    await asyncio.sleep(1.5)
+    assert stage.sink.kinds() == [("joined", "player-1")]
+    await player.aclose()
+
+
 @pytest.mark.parametrize("end_of_candidates", [True, False])
 @pytest.mark.parametrize("candidates", ["mdns", "none", "dead"])
 async def test_hidden_or_wrong_candidates_connect_at_once(
@@ -272,6 +287,21 @@ async def test_offers_of_other_clients_are_refused_and_a_good_one_still_plays(
     await player.connect(stage.connect())
     assert ("left", "player-1", LeaveReason.FAILED) not in stage.sink.events
     assert stage.sink.events[-1][0] == "joined"
+    await player.aclose()
+
+
+@pytest.mark.parametrize("line", ["", "a=recvonly", "a=sendrecv"])
+async def test_offer_without_a_direction_of_its_own_is_served(stage: Stage, line: str) -> None:
+    stage.play()
+    player = RtcPlayer()
+
+    async def answer(sdp: str) -> str:
+        assert sdp.count("a=recvonly\r\n") == 1
+        session, video = sdp.replace("a=recvonly\r\n", "").split("m=video", 1)
+        return await stage.connect()(session + (f"{line}\r\n" if line else "") + "m=video" + video)
+
+    await player.connect(answer)
+    await player.until(lambda: bool(player.frames))
     await player.aclose()
 
 
