@@ -58,10 +58,13 @@ REFUSED: Final[Mapping[str, int]] = {
     "playing_elsewhere": 409,
     "session_ended": 410,
     "unknown_session": 410,
-    "no_seat": 503,
+    "unknown_world": 422,
+    "not_ready": 503,
+    "worker_full": 503,
     "connect_failed": 503,
-    "shutting_down": 503,
     "transport_error": 503,
+    "transport_closed": 503,
+    "no_media_address": 503,
 }
 # The guard's rules.
 REJECTED: Final[Mapping[str, int]] = {

@@ -12,6 +12,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
+mimetypes.init()  # at import: it reads files, which no event loop should wait for
+mimetypes.add_type("text/javascript", ".js")  # some machines say text/plain
+
 FOREVER: Final = "public, max-age=31536000, immutable"  # names with a hash of their content in them
 EACH_TIME: Final = "no-cache"  # ask whether it is still the same
 _NOT_BUILT: Final = """<!doctype html>
@@ -29,8 +32,6 @@ class PlayerPage(StaticFiles):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory=directory, html=True, check_dir=False)
-        mimetypes.init()  # now, since it reads files; and some machines call scripts text/plain
-        mimetypes.add_type("text/javascript", ".js")
         self._index = directory / "index.html"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

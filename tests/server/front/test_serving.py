@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
 import httpx
+import psutil
 import pytest
 
 from server.front.ports import listen
@@ -201,3 +202,34 @@ def test_a_worker_is_told_what_the_settings_say() -> None:
     assert (config.world, config.world_options, config.seats) == ("tiny", {"fps": 24}, 3)
     assert config.transport_settings.bind_host == "127.0.0.1"
     assert config.transport_settings.impair.loss == 0.2
+
+
+async def test_a_hundred_sessions_leave_no_task_and_no_descriptor_behind() -> None:
+    """Rows D2 and E1 on the front door's side: create, watch, connect, leave, a hundred times."""
+    process = psutil.Process()
+
+    async def play(door: Served) -> None:
+        async with httpx.AsyncClient(base_url=door.url, timeout=20) as client:
+            answer = await client.post("/v1/sessions", json={})
+            assert answer.status_code == 201
+            created = answer.json()
+            auth = {"Authorization": f"Bearer {created['session_token']}"}
+            session = f"/v1/sessions/{created['session_id']}"
+            async with client.stream("GET", f"{session}/events", headers=auth) as events:
+                lines: list[str] = []
+                reading = asyncio.create_task(read_lines(events, lines))
+                await client.post(f"{session}/connect", json={}, headers=auth)
+                assert (await client.delete(session, headers=auth)).status_code == 204
+                await reading
+            assert "event: ended" in lines
+
+    async with served(Settings(), worker=FakeWorker(seats=1)) as door:
+        door.worker.plays = True
+        for _ in range(5):
+            await play(door)
+        await asyncio.sleep(0.1)
+        tasks, descriptors = len(asyncio.all_tasks()), process.num_fds()
+        for _ in range(100):
+            await play(door)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks)
+        await until(lambda: process.num_fds() <= descriptors)
