@@ -82,7 +82,8 @@ class Pacer(Generic[Media]):
         self._epoch = epoch
         self._waiting: deque[_Waiting[Media]] = deque()
         self._expected: dict[int, int] = {}  # chunk -> pictures still to come
-        self._slot: float | None = None  # when the next new picture is due; None before the first
+        self._shown_slot: float | None = None  # when the last new picture was due
+        self._not_before = 0.0  # the next one came that late
         self._last: PacedFrame[Media] | None = None
         self._last_at = 0.0
         self._frame_id = 0
@@ -105,12 +106,10 @@ class Pacer(Generic[Media]):
     def set_period(self, period_seconds: float | None) -> None:
         """The predicted time between two chunks, without any that was waited by choice.
 
-        A shorter interval counts at once, a longer one after the next picture.
+        It counts at once: from the picture that is shown to the next one.
         """
         spread = (period_seconds or 0.0) / self._frames_per_chunk
-        before, self._interval = self._interval, max(self._nominal, spread)
-        if self._slot is not None and self._interval < before:
-            self._slot -= before - self._interval
+        self._interval = max(self._nominal, spread)
 
     def expect(self, chunk: int, frames: int) -> None:
         """Chunk `chunk` of this epoch was granted; its pictures count in `playout_end` already."""
@@ -162,8 +161,8 @@ class Pacer(Generic[Media]):
 
         The next chunk's first picture is due then. Each picture counts with its whole interval.
         """
-        due = self._slot if self._slot is not None else now
-        if not self._waiting or now - due > self._interval:  # the clock restarts, see `_arrive`
+        due = self._slot(now)
+        if not self._waiting or now - due > self._interval:  # the clock will restart at `now`
             due = max(now, due)
         ahead = len(self._waiting) + sum(self._expected.values())
         return due + ahead * self._interval
@@ -171,7 +170,7 @@ class Pacer(Generic[Media]):
     def next_due(self, now: float) -> float | None:
         """When `pop_due` will have a picture, if nothing is pushed before; None for never."""
         if self._waiting:
-            slot = self._slot if self._slot is not None else now
+            slot = self._slot(now)
             return slot if self._last is None else min(slot, self._repeat_at(slot))
         return None if self._last is None else self._last_at + self._idle_interval
 
@@ -180,7 +179,7 @@ class Pacer(Generic[Media]):
         due = self.next_due(now)
         if due is None or due > now + ON_TIME_SECONDS:
             return None
-        slot = self._slot if self._slot is not None else now
+        slot = self._slot(now)
         if self._waiting and slot <= now + ON_TIME_SECONDS:
             return self._publish_new(slot, now)
         assert self._last is not None
@@ -198,17 +197,21 @@ class Pacer(Generic[Media]):
         if now - slot > self._interval:  # the shell slept too long: no burst to make up for it
             self.restarts += 1
             slot = now
-        self._slot = slot + self._interval
+        self._shown_slot = slot
         self._last, self._last_at = frame, now
         return frame
 
+    def _slot(self, now: float) -> float:
+        """When the next new picture is due: one interval after the last one, or when it came."""
+        if self._shown_slot is None:
+            return self._not_before if self._waiting else now
+        return max(self._shown_slot + self._interval, self._not_before)
+
     def _arrive(self, now: float) -> None:
         """Pictures come and none waits: if they are late, the clock restarts here."""
-        if self._slot is None:
-            self._slot = now
-        elif now > self._slot + ON_TIME_SECONDS:
+        if self._shown_slot is not None and now > self._slot(now) + ON_TIME_SECONDS:
             self.restarts += 1
-            self._slot = now
+        self._not_before = now
 
     def _repeat_at(self, slot: float) -> float:
         """When to repeat the last picture so that the new one in `slot` is not crowded."""
