@@ -100,6 +100,7 @@ export class SessionEvents {
       throw error;
     } finally {
       cancelSilence();
+      this.#heardAt = -Infinity; // until it is open again, ask
     }
   }
 

@@ -1,0 +1,334 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { StatusMessage } from "../protocol/messages";
+import { Api } from "../session/api";
+import { SessionStore, type Shelf } from "../session/store";
+import { FakeClock } from "../testing/fakeClock";
+import { FakeConnection } from "../testing/fakeConnection";
+import { FakeServer, json, problem, settled } from "../testing/fakeServer";
+import { Game, type GameOptions } from "./game";
+
+const WORLDS = {
+  worlds: [
+    {
+      name: "tiny",
+      title: "The veldt",
+      about: "A place.",
+      width: 256,
+      height: 160,
+      fps: 24,
+      frames_per_chunk: 4,
+      start_points: [{ name: "hut", title: "The hut", picture: "/hut.png" }],
+      controls: [
+        { code: "KeyW", label: "Walk ahead", aliases: [] },
+        { code: "KeyJ", label: "Look left", aliases: ["ArrowLeft"] },
+      ],
+      axes: [],
+      prompt: false,
+      image: false,
+    },
+  ],
+};
+const CREATED = {
+  session_id: "s",
+  session_token: "t",
+  status: "admitted",
+  transport: "webrtc",
+  world: "tiny",
+};
+const view = (status: string, reason: string | null = null): Record<string, unknown> => ({
+  session_id: "s",
+  world: "tiny",
+  start_point: "hut",
+  status,
+  reason,
+  played_seconds: 42,
+});
+const state = (name: "starting" | "running" | "suspended", paused = false): StatusMessage => ({
+  type: "state",
+  state: name,
+  reason: null,
+  paused,
+  stage: null,
+});
+
+/** An event stream that stays open, and the way to write on it. */
+function eventStream(): { response: () => Response; send: (event: unknown) => void } {
+  let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  return {
+    response: () =>
+      new Response(
+        new ReadableStream<Uint8Array>({
+          start: (given) => {
+            controller = given;
+          },
+        }),
+      ),
+    send: (event) => {
+      controller?.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`));
+    },
+  };
+}
+
+let clock: FakeClock;
+let server: FakeServer;
+let made: FakeConnection[];
+let kept: Map<string, string>;
+let shown: (readonly string[])[];
+let events: ReturnType<typeof eventStream>;
+let game: Game;
+
+const shelf = (): Shelf => ({
+  getItem: (key) => kept.get(key) ?? null,
+  setItem: (key, value) => kept.set(key, value),
+  removeItem: (key) => kept.delete(key),
+});
+const newest = (): FakeConnection => {
+  const last = made.at(-1);
+  if (last === undefined) throw new Error("no connection was made");
+  return last;
+};
+
+function newGame(more: Partial<GameOptions> = {}): Game {
+  return new Game(
+    {
+      clock,
+      api: new Api(server.fetch, clock),
+      store: new SessionStore(shelf),
+      makeConnection: (handlers) => {
+        const connection = new FakeConnection(handlers);
+        made.push(connection);
+        return connection;
+      },
+      nonce: () => 7 + made.length,
+      preflight: () => true,
+      reloaded: false,
+      framesCanBeSeen: true,
+      ...more,
+    },
+    {
+      changed: () => undefined,
+      track: () => undefined,
+      cut: () => undefined,
+      shownKeys: (codes) => shown.push(codes),
+      say: () => undefined,
+    },
+  );
+}
+
+async function play(): Promise<FakeConnection> {
+  await game.begin();
+  await game.play("hut");
+  clock.step(1); // the event stream opens
+  await settled();
+  newest().comeUp();
+  newest().say(state("starting"));
+  newest().say(state("running"));
+  return newest();
+}
+
+beforeEach(() => {
+  clock = new FakeClock(1000);
+  events = eventStream();
+  server = new FakeServer()
+    .on("GET /v1/worlds", () => json(WORLDS))
+    .on("POST /v1/sessions", () => json(CREATED, 201))
+    .on("GET /v1/sessions/s", () => json(view("running")))
+    .on("GET /v1/sessions/s/events", () => events.response())
+    .on("DELETE /v1/sessions/s", () => new Response(null, { status: 204 }))
+    .on("POST /v1/sessions/s/connect", () =>
+      json({ transport: "webrtc", sdp: "answer", connect_seconds: 30 }),
+    );
+  made = [];
+  kept = new Map();
+  shown = [];
+  game = newGame();
+});
+
+describe("Game", () => {
+  it("goes from the cards to play by the states of the page", async () => {
+    await game.begin();
+    expect(game.face).toBe("arriving");
+    const playing = game.play("hut");
+    expect(game.face).toBe("checking");
+    await playing;
+    expect(game.face).toBe("connecting");
+    await settled();
+    newest().comeUp();
+    newest().say(state("starting"));
+    expect(game.face).toBe("starting");
+    newest().say(state("running"));
+    expect(game.face).toBe("playing");
+    expect(server.asked.find(({ path }) => path === "/v1/sessions")?.body).toEqual({
+      world: "tiny",
+      start_point: "hut",
+    });
+  });
+
+  it("sends a key the moment it goes down, and shows it when a frame with its receipt is there", async () => {
+    const connection = await play();
+    connection.keys.length = 0;
+    expect(game.controls.press("KeyW", "keyboard", clock.now())).toBe(true);
+    expect(connection.keys).toMatchObject([{ nonce: 8, seq: 2, held: ["KeyW"], presses: { KeyW: 1 } }]);
+    const receipt = String((8n << 32n) | 2n);
+    for (const [index, pts] of [10_000, 13_744, 17_512, 21_231].entries()) {
+      connection.say({ type: "frames", frames: [{ pts, frame_id: String(index), receipt }] });
+      game.displayed(pts + 77, clock.now() + 150, index);
+    }
+    expect(shown.at(-1)).toEqual(["KeyW"]);
+    expect(game.hud()).toMatchObject({ key_to_photon_p50_ms: 150, key_to_photon_samples: 1 });
+    expect(game.hud()).toMatchObject({ frame_id: "3", shown_seq: 2, sent_seq: 2, nonce: 8 });
+  });
+
+  it("a message that comes late never takes it back a state", async () => {
+    await play();
+    events.send({ event: "state", state: "starting", stage: null });
+    await settled();
+    expect(game.face).toBe("playing");
+    events.send({ event: "state", state: "draining", stage: null });
+    await settled();
+    expect(game.face).toBe("ended");
+  });
+
+  it("pauses for the player and while hidden, and goes on only when neither holds", async () => {
+    const connection = await play();
+    const asked = (): string[] =>
+      connection.commands.map(({ type }) => type).filter((type) => type !== "hello");
+    game.controls.press("KeyW", "keyboard", clock.now());
+    game.hide(true);
+    expect(game.face).toBe("hidden");
+    expect(connection.keys.at(-1)?.held).toEqual([]);
+    connection.say(state("suspended", true));
+    game.hide(false);
+    expect(asked()).toEqual(["pause", "resume"]);
+    connection.say(state("running"));
+    game.pause(true);
+    game.hide(true);
+    game.hide(false);
+    expect(game.face).toBe("paused");
+    game.pause(false);
+    expect(asked()).toEqual(["pause", "resume", "pause", "resume"]);
+  });
+
+  it("a session that was paused by a page before this one is woken", async () => {
+    await play();
+    newest().say(state("suspended", true));
+    expect(newest().commands.at(-1)?.type).toBe("resume");
+  });
+
+  it("a reset gives later keys the new epoch and measures nothing across it", async () => {
+    const connection = await play();
+    game.controls.press("KeyW", "keyboard", clock.now());
+    game.reset();
+    const reset = connection.commands.findLast(({ type }) => type === "reset");
+    connection.say({ type: "ack", id: reset?.id ?? "", epoch: 1 });
+    game.controls.release("KeyW", "keyboard");
+    expect(connection.keys.at(-1)?.epoch).toBe(1);
+    expect(game.hud().epoch).toBe(1);
+    expect(
+      game.controls.displayed({ nonce: 8, seq: 9 }, clock.now() + 500).samples,
+    ).toEqual([]);
+  });
+
+  it("a reload goes on with the same session and counts presses from nothing", async () => {
+    await play();
+    game.controls.press("KeyW", "keyboard", clock.now());
+    game.pageHidden();
+    expect(newest().closed).toBe(true);
+    game = newGame({ reloaded: true });
+    await game.begin();
+    await settled();
+    expect(game.face).toBe("connecting");
+    newest().comeUp();
+    newest().say(state("running"));
+    expect(game.face).toBe("playing");
+    expect(server.count("POST /v1/sessions")).toBe(1);
+    expect(newest().keys.at(-1)).toMatchObject({ seq: 1, held: [], presses: {} });
+    expect(game.hud().key_to_photon_samples).toBe(0);
+  });
+
+  it("what ended while the page was away is not begun again", async () => {
+    await play();
+    game.pageHidden();
+    server.on("GET /v1/sessions/s", () => problem(404, "unknown_session"));
+    game = newGame({ reloaded: true });
+    await game.begin();
+    expect(game.face).toBe("arriving");
+    expect(kept.size).toBe(0);
+  });
+
+  it("a lost connection is made again, and its keys are up", async () => {
+    const connection = await play();
+    game.controls.press("KeyW", "keyboard", clock.now());
+    connection.handlers.gone("lost");
+    clock.step(5000);
+    expect(game.face).toBe("reconnecting");
+    expect(game.lostSeconds).toBe(5);
+    await settled();
+    newest().comeUp();
+    expect(game.face).toBe("playing");
+    expect(newest().keys.at(-1)).toMatchObject({ seq: 1, held: [] });
+  });
+
+  it.each(["worker_died", "idle", "time_limit"] as const)("says that it ended: %s", async (reason) => {
+    await play();
+    events.send({ event: "ended", reason, played_seconds: 90 });
+    await settled();
+    expect([game.face, game.facts.reason, game.playedSeconds]).toEqual(["ended", reason, 90]);
+    expect(newest().closed).toBe(true);
+    expect(kept.size).toBe(0);
+    clock.step(120_000);
+    await settled();
+    expect(made).toHaveLength(1);
+  });
+
+  it("learns of the end without an event stream", async () => {
+    server.on("GET /v1/sessions/s/events", () => new Error("a proxy holds it back"));
+    const connection = await play();
+    server.on("GET /v1/sessions/s", () => json(view("failed", "worker_died")));
+    connection.handlers.gone("closed");
+    await settled();
+    expect([game.face, game.facts.reason, game.playedSeconds]).toEqual(["ended", "worker_died", 42]);
+  });
+
+  it("leaves, waits for the seat to be free, and plays again", async () => {
+    await play();
+    game.leave();
+    expect([game.face, game.facts.reason]).toEqual(["ended", "left"]);
+    server.on("POST /v1/sessions", () => json({ ...CREATED, session_id: "s2" }, 201));
+    const again = game.playAgain();
+    await again;
+    expect(server.asked.findIndex(({ method }) => method === "DELETE")).toBeLessThan(
+      server.asked.findLastIndex(({ path }) => path === "/v1/sessions"),
+    );
+    expect(game.sessionId).toBe("s2");
+    expect(game.start).toBe("hut");
+  });
+
+  it("a new session beside one that another tab plays leaves that one alone", async () => {
+    const connection = await play();
+    connection.say({ type: "error", code: "playing_elsewhere", message: "", id: null, count: 1 });
+    expect(game.face).toBe("elsewhere");
+    await game.chooseAgain();
+    expect(game.face).toBe("arriving");
+    expect(server.count("DELETE /v1/sessions/s")).toBe(0);
+  });
+
+  it("says what is wrong where it cannot play", async () => {
+    game = newGame({ preflight: () => false });
+    await game.begin();
+    await game.play("hut");
+    expect(game.face).toBe("error");
+    expect(game.facts.trouble?.sentence).toContain("WebRTC");
+    expect(server.count("POST /v1/sessions")).toBe(0);
+    await game.chooseAgain();
+    expect(game.face).toBe("arriving");
+  });
+
+  it("says that the server does not answer, and finds it when asked again", async () => {
+    server.on("GET /v1/worlds", () => new Error("refused"), () => json(WORLDS));
+    await game.begin();
+    expect(game.facts.trouble).toMatchObject({ code: "unreachable", action: "retry" });
+    await game.chooseAgain();
+    expect([game.face, game.world?.title]).toEqual(["arriving", "The veldt"]);
+  });
+});
