@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS: Final = 1.0
 
 
 class Deadlines:
@@ -34,4 +41,11 @@ class Deadlines:
                 ):
                     await self._changed.wait()
             except TimeoutError:
-                self._due(self._clock())
+                await self._run_due()
+
+    async def _run_due(self) -> None:
+        try:
+            self._due(self._clock())
+        except Exception:  # a bug of ours with one session: the others keep their deadlines
+            log.exception("deadline_failed")
+            await asyncio.sleep(RETRY_SECONDS)

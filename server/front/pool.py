@@ -206,7 +206,10 @@ class WorkerPool:
             await port.aclose()
         try:
             async for event in port.events():
-                self._heard(kept, port, event)
+                try:
+                    self._heard(kept, port, event)
+                except Exception:  # a bug of ours in one event: the next one is heard all the same
+                    log.exception("worker_event_failed", worker=port.worker_id, kind=event.type)
         finally:
             was_ready, kept.port, kept.ready, kept.samples = kept.ready is not None, None, None, ()
             kept.draining = False

@@ -178,7 +178,8 @@ class SessionService:
         _refuse_ended(record)  # it may have ended meanwhile
         if isinstance(reply, Failure):
             log.info("connect_refused", session_id=session, code=reply.code)
-            raise errors.WorkerRefused(reply.code, reply.message, reply.field, session)
+            field = reply.field or ("sdp" if reply.code == "bad_offer" else None)
+            raise errors.WorkerRefused(reply.code, reply.message, field, session)
         assert isinstance(reply, Connected), reply.type
         return reply.connection
 

@@ -123,3 +123,20 @@ async def test_closing_during_a_pause_or_a_start_is_quick() -> None:
     async with asyncio.timeout(5):
         await pool.aclose()
     assert all(kept.task.done() for kept in pool.kept)
+
+
+async def test_a_fault_of_ours_in_one_event_does_not_end_the_listening(caplog) -> None:
+    class FakeFaultyListener(FakeListener):
+        def session_fact(self, worker, fact) -> None:
+            super().session_fact(worker, fact)
+            raise KeyError("bug")
+
+    worker, listener = FakeWorker(), FakeFaultyListener()
+    pool = WorkerPool([already_running(worker)], listener)
+    pool.begin()
+    worker.fact("s", "running")
+    worker.fact("s", "lost")
+    await until(lambda: len(listener.heard) == 3)
+    assert pool.readiness().ready
+    await pool.aclose()
+    assert any(record.exc_info for record in caplog.records)

@@ -208,28 +208,30 @@ async def test_a_hundred_sessions_leave_no_task_and_no_descriptor_behind() -> No
     """Rows D2 and E1 on the front door's side: create, watch, connect, leave, a hundred times."""
     process = psutil.Process()
 
-    async def play(door: Served) -> None:
-        async with httpx.AsyncClient(base_url=door.url, timeout=20) as client:
-            answer = await client.post("/v1/sessions", json={})
-            assert answer.status_code == 201
-            created = answer.json()
-            auth = {"Authorization": f"Bearer {created['session_token']}"}
-            session = f"/v1/sessions/{created['session_id']}"
-            async with client.stream("GET", f"{session}/events", headers=auth) as events:
-                lines: list[str] = []
-                reading = asyncio.create_task(read_lines(events, lines))
-                await client.post(f"{session}/connect", json={}, headers=auth)
-                assert (await client.delete(session, headers=auth)).status_code == 204
-                await reading
-            assert "event: ended" in lines
+    async def play(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/v1/sessions", json={})
+        assert answer.status_code == 201
+        created = answer.json()
+        auth = {"Authorization": f"Bearer {created['session_token']}"}
+        session = f"/v1/sessions/{created['session_id']}"
+        async with client.stream("GET", f"{session}/events", headers=auth) as events:
+            lines: list[str] = []
+            reading = asyncio.create_task(read_lines(events, lines))
+            await client.post(f"{session}/connect", json={}, headers=auth)
+            assert (await client.delete(session, headers=auth)).status_code == 204
+            await reading
+        assert "event: ended" in lines
 
-    async with served(Settings(), worker=FakeWorker(seats=1)) as door:
+    async with (
+        served(Settings(), worker=FakeWorker(seats=1)) as door,
+        httpx.AsyncClient(base_url=door.url, timeout=20) as client,
+    ):
         door.worker.plays = True
         for _ in range(5):
-            await play(door)
+            await play(client)
         await asyncio.sleep(0.1)
         tasks, descriptors = len(asyncio.all_tasks()), process.num_fds()
         for _ in range(100):
-            await play(door)
+            await play(client)
         await until(lambda: len(asyncio.all_tasks()) <= tasks)
         await until(lambda: process.num_fds() <= descriptors)
