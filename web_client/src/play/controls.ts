@@ -90,7 +90,7 @@ export class Controls {
   displayed(receipt: Receipt, atMs: number): { samples: number[]; shown: readonly string[] } {
     return {
       samples: this.#keyToPhoton?.displayed(receipt, atMs) ?? [],
-      shown: this.#seen?.displayed(receipt) ?? [],
+      shown: this.#seen?.displayed(receipt, atMs) ?? [],
     };
   }
 

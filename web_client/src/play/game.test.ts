@@ -5,7 +5,8 @@ import { SessionStore, type Shelf } from "../session/store";
 import { FakeClock } from "../testing/fakeClock";
 import { FakeConnection } from "../testing/fakeConnection";
 import { FakeServer, json, problem, settled } from "../testing/fakeServer";
-import { Game, type GameOptions } from "./game";
+import { Game } from "./game";
+import type { GameOptions } from "./options";
 
 const WORLDS = {
   worlds: [
@@ -279,6 +280,15 @@ describe("Game", () => {
     clock.step(120_000);
     await settled();
     expect(made).toHaveLength(1);
+  });
+
+  it("says that the server has forgotten the session", async () => {
+    const connection = await play();
+    server.on("GET /v1/sessions/s", () => problem(404, "unknown_session"));
+    connection.handlers.gone("closed");
+    await settled();
+    expect([game.face, game.facts.trouble?.code]).toEqual(["error", "unknown_session"]);
+    expect(kept.size).toBe(0);
   });
 
   it("learns of the end without an event stream", async () => {

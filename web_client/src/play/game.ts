@@ -1,7 +1,4 @@
 /** One player's game in this page: facts, and what moves them. Knows no DOM element. */
-import type { Clock } from "../clock";
-import type { DirectHandlers } from "../connection/direct";
-import { type MediaConnection, PlayerLink } from "../connection/link";
 import { readRtcStats } from "../hud/rtcStats";
 import type { HudSnapshot } from "../hud/snapshot";
 import type {
@@ -11,41 +8,18 @@ import type {
   StatusMessage,
   WorldView,
 } from "../protocol/messages";
-import { type Api, ApiProblem } from "../session/api";
-import { eventOf, SessionEvents } from "../session/events";
+import { ApiProblem } from "../session/api";
+import { eventOf } from "../session/events";
 import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/face";
 import { END_STATE, reachable } from "../session/life";
-import type { SessionStore, StoredSession } from "../session/store";
+import type { StoredSession } from "../session/store";
 import { createSession } from "../session/create";
 import { NO_WEBRTC, troubleOf } from "../session/trouble";
+import { Attached } from "./attached";
 import { Controls } from "./controls";
 import { Meters, type Shown } from "./meters";
+import type { GameOptions, GameView } from "./options";
 import { PlayTime } from "./playTime";
-
-export interface GameOptions {
-  readonly clock: Clock;
-  readonly api: Api;
-  readonly store: SessionStore;
-  readonly makeConnection: (handlers: DirectHandlers) => MediaConnection;
-  readonly nonce: () => number;
-  /** Whether this browser can play at all. */
-  readonly preflight: () => boolean;
-  /** Whether this page was reloaded: then a live connection may be its own former self. */
-  readonly reloaded: boolean;
-  readonly framesCanBeSeen: boolean;
-}
-
-export interface GameView {
-  /** The facts, the world or the figures have changed. */
-  readonly changed: () => void;
-  readonly track: DirectHandlers["track"];
-  /** The picture is about to go: keep what is on screen. */
-  readonly cut: () => void;
-  /** The keys that the frame on screen shows. */
-  readonly shownKeys: (codes: readonly string[]) => void;
-  /** One line that passes. */
-  readonly say: (words: string) => void;
-}
 
 export class Game {
   readonly controls: Controls;
@@ -54,9 +28,7 @@ export class Game {
   #facts: Facts = NO_FACTS;
   #meters: Meters;
   #worlds: readonly WorldView[] = [];
-  #session: StoredSession | null = null;
-  #events: SessionEvents | null = null;
-  #link: PlayerLink | null = null;
+  #attached: Attached | null = null;
   #toldPaused = false; // what the server was told last
   #stage: string | null = null;
   #note: string | null = null;
@@ -70,7 +42,7 @@ export class Game {
     this.#options = options;
     this.#view = view;
     this.#meters = new Meters(options.framesCanBeSeen);
-    this.controls = new Controls(options.clock, (keys) => this.#link?.sendKeys(keys));
+    this.controls = new Controls(options.clock, (keys) => this.#attached?.link.sendKeys(keys));
   }
 
   get face(): Face {
@@ -83,16 +55,16 @@ export class Game {
 
   /** The world that is played, or may be. */
   get world(): WorldView | null {
-    const name = this.#session?.world;
+    const name = this.#attached?.session.world;
     return this.#worlds.find((world) => world.name === name) ?? this.#worlds[0] ?? null;
   }
 
   get start(): string | null {
-    return this.#session?.startPoint ?? this.#start;
+    return this.#attached?.session.startPoint ?? this.#start;
   }
 
   get sessionId(): string | null {
-    return this.#session?.id ?? null;
+    return this.#attached?.session.id ?? null;
   }
 
   /** What is being prepared, or why it takes long. */
@@ -127,9 +99,9 @@ export class Game {
   /** The page is here: which worlds there are, and whether a session is to be gone on with. */
   async begin(): Promise<void> {
     const stored = this.#options.store.load();
-    if (stored !== null) this.#adopt(stored, "connecting");
+    const attached = stored === null ? null : this.#adopt(stored, "connecting");
     await this.#loadWorlds();
-    if (stored !== null && this.#session === stored) await this.#goOn(stored);
+    if (attached !== null && this.#attached === attached) await this.#goOn(attached);
   }
 
   /** Play from a start point of the first world. */
@@ -157,9 +129,7 @@ export class Game {
         startPoint,
       };
       this.#options.store.save(session);
-      this.#adopt(session, created.status);
-      this.#follow(session);
-      this.#link?.dial({ takeOver: false, own: true });
+      this.#adopt(session, created.status).join(true);
     } catch (error) {
       this.#set({ checking: false, trouble: troubleOf(error) });
     }
@@ -180,13 +150,13 @@ export class Game {
 
   /** Play here what is being played in another tab. */
   takeOver(): void {
-    this.#link?.dial({ takeOver: true, own: false });
+    this.#attached?.link.dial({ takeOver: true, own: false });
   }
 
   /** End the session and say how long it was played. */
   leave(): void {
-    const session = this.#session;
-    if (session === null) return;
+    const session = this.#attached?.session;
+    if (session === undefined) return;
     this.#finish("left", this.playedSeconds, "draining");
     this.#leaving = this.#options.api
       .close(session)
@@ -202,7 +172,7 @@ export class Game {
   // ---------------------------------------------------------------- playing
   reset(): void {
     if (this.#facts.link !== "up") return;
-    this.#link?.command({ type: "reset" }, (epoch) => {
+    this.#attached?.link.command({ type: "reset" }, (epoch) => {
       if (epoch === null) return;
       this.#newEpoch(epoch);
       this.#view.say("Back at the start");
@@ -225,16 +195,13 @@ export class Game {
   /** The page goes away, perhaps for good: leave the session free for whoever comes next. */
   pageHidden(): void {
     this.controls.end();
-    this.#link?.close();
-    this.#events?.stop();
+    this.#attached?.part();
     this.#set({ link: this.#facts.link === "up" ? "lost" : this.#facts.link });
   }
 
   /** The page is back from the browser's cache. */
   pageShown(): void {
-    if (this.#session === null || this.#facts.reason !== null) return;
-    this.#follow(this.#session);
-    this.#link?.dial({ takeOver: false, own: true });
+    if (this.#facts.reason === null) this.#attached?.join(true);
   }
 
   /** A frame is on screen. */
@@ -244,7 +211,7 @@ export class Game {
 
   /** Once a second: figures that have to be asked for. */
   async tick(): Promise<void> {
-    const report = await this.#link?.stats();
+    const report = await this.#attached?.link.stats();
     if (report && this.#facts.link === "up") {
       const stats: Record<string, unknown>[] = [];
       report.forEach((stat: Record<string, unknown>) => stats.push(stat));
@@ -261,13 +228,13 @@ export class Game {
       if (this.world !== null) this.controls.useLegend(this.world.controls);
       this.#view.changed();
     } catch (error) {
-      if (this.#session === null) this.#set({ trouble: troubleOf(error) });
+      if (this.#attached === null) this.#set({ trouble: troubleOf(error) });
     }
   }
 
-  async #goOn(session: StoredSession): Promise<void> {
+  async #goOn(attached: Attached): Promise<void> {
     try {
-      const view = await this.#options.api.view(session);
+      const view = await this.#options.api.view(attached.session);
       this.#apply(eventOf(view));
     } catch (error) {
       if (error instanceof ApiProblem) {
@@ -276,57 +243,40 @@ export class Game {
       }
       // No answer: the loops below go on trying.
     }
-    if (this.#session !== session || this.#facts.reason !== null) return;
-    this.#follow(session);
-    this.#link?.dial({ takeOver: false, own: this.#options.reloaded });
+    if (this.#attached !== attached || this.#facts.reason !== null) return;
+    attached.join(this.#options.reloaded);
   }
 
-  #adopt(session: StoredSession, state: State): void {
-    this.#session = session;
+  #adopt(session: StoredSession, state: State): Attached {
     this.#stage = null;
     this.#note = null;
     this.#playTime = new PlayTime();
     this.#playedSeconds = null;
     this.#toldPaused = false;
     this.#meters = new Meters(this.#options.framesCanBeSeen);
-    this.#link = new PlayerLink(
-      this.#options.clock,
-      this.#options.api,
-      session,
-      this.#options.makeConnection,
-      this.#options.nonce,
-      {
-        changed: (link, note) => {
-          this.#linkChanged(link, note);
-        },
-        up: (nonce, epoch) => {
-          this.#up(nonce, epoch);
-        },
-        track: this.#view.track,
-        cut: this.#view.cut,
-        status: (message) => {
-          this.#heard(message);
-        },
-        refused: () => void this.#events?.ask(),
+    const attached = new Attached(this.#options, session, {
+      changed: (link, note) => {
+        this.#linkChanged(link, note);
       },
-    );
-    this.#set({ ...NO_FACTS, hidden: this.#facts.hidden, state, link: "dialing" });
-  }
-
-  #follow(session: StoredSession): void {
-    this.#events?.stop();
-    this.#events = new SessionEvents(this.#options.api, this.#options.clock, session, {
+      up: (nonce, epoch) => {
+        this.#up(nonce, epoch);
+      },
+      track: this.#view.track,
+      cut: this.#view.cut,
+      status: (message) => {
+        this.#heard(message);
+      },
       event: (event) => {
         this.#apply(event);
       },
-      view: (view) => {
-        this.#apply(eventOf(view));
-      },
-      gone: () => {
-        this.#finish("disconnected", this.playedSeconds);
+      gone: (problem) => {
+        this.#forget();
+        this.#set({ trouble: troubleOf(problem) });
       },
     });
-    this.#events.start();
+    this.#attached = attached;
+    this.#set({ ...NO_FACTS, hidden: this.#facts.hidden, state, link: "dialing" });
+    return attached;
   }
 
   #apply(event: SessionEvent): void {
@@ -396,7 +346,7 @@ export class Game {
     }
     this.#note = note;
     this.#set({ link });
-    if (link === "lost") void this.#events?.ask();
+    if (link === "lost") this.#attached?.ask();
   }
 
   #up(nonce: number, epoch: number): void {
@@ -418,7 +368,7 @@ export class Game {
     if (!this.#isUp() || paused === this.#toldPaused) return;
     this.#toldPaused = paused;
     this.#meters.interrupted();
-    this.#link?.command({ type: paused ? "pause" : "resume" });
+    this.#attached?.link.command({ type: paused ? "pause" : "resume" });
   }
 
   #saw(frames: readonly Shown[]): void {
@@ -434,8 +384,7 @@ export class Game {
     this.#playedSeconds = playedSeconds;
     this.#playTime.running(false, this.#options.clock.now());
     this.controls.end();
-    this.#events?.stop();
-    this.#link?.close();
+    this.#attached?.part();
     this.#options.store.clear();
     this.#view.shownKeys([]);
     this.#set({ reason, state, link: "none" });
@@ -444,13 +393,10 @@ export class Game {
   /** Let go of the session without ending it. */
   #forget(): void {
     this.controls.end();
-    this.#events?.stop();
-    this.#link?.close();
+    this.#attached?.part();
     this.#options.store.clear();
     this.#start = this.start;
-    this.#session = null;
-    this.#events = null;
-    this.#link = null;
+    this.#attached = null;
     this.#stage = null;
     this.#note = null;
     this.#lostAt = null;

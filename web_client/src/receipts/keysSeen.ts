@@ -1,6 +1,8 @@
 import type { Receipt } from "../protocol/codec";
 
 const MAX_REMEMBERED = 256;
+/** How long a tap that was over before its chunk was bound stays shown: about a chunk. */
+export const TAP_MS = 300;
 
 interface Sent {
   readonly held: readonly string[];
@@ -11,7 +13,9 @@ interface Sent {
 export class KeysSeen {
   readonly #sent = new Map<number, Sent>(); // by seq, oldest first
   #shownSeq = -1;
-  #shown: readonly string[] = [];
+  #shownSince = 0;
+  #held: readonly string[] = [];
+  #tapped: readonly string[] = [];
 
   constructor(readonly nonce: number) {}
 
@@ -27,19 +31,24 @@ export class KeysSeen {
   /**
    * A frame is on screen.
    *
-   * @returns the codes that its control held, and those that were tapped since the frame before.
+   * @returns the codes that its control held, and those that were tapped just before.
    */
-  displayed(receipt: Receipt): readonly string[] {
+  displayed(receipt: Receipt, atMs: number): readonly string[] {
     if (receipt.nonce !== this.nonce) return [];
-    if (receipt.seq <= this.#shownSeq) return this.#shown;
-    const codes = new Set(this.#sent.get(receipt.seq)?.held);
+    if (receipt.seq > this.#shownSeq) this.#show(receipt.seq, atMs);
+    return atMs - this.#shownSince < TAP_MS ? [...this.#held, ...this.#tapped] : this.#held;
+  }
+
+  #show(newest: number, atMs: number): void {
+    const tapped = new Set<string>();
     for (const [seq, { pressed }] of this.#sent) {
-      if (seq <= this.#shownSeq || seq > receipt.seq) continue;
-      if (pressed !== null) codes.add(pressed);
+      if (seq <= newest && pressed !== null) tapped.add(pressed);
     }
-    for (const seq of this.#sent.keys()) if (seq < receipt.seq) this.#sent.delete(seq);
-    this.#shownSeq = receipt.seq;
-    this.#shown = [...codes];
-    return this.#shown;
+    this.#held = this.#sent.get(newest)?.held ?? [];
+    for (const code of this.#held) tapped.delete(code);
+    this.#tapped = [...tapped];
+    this.#shownSeq = newest;
+    this.#shownSince = atMs;
+    for (const seq of this.#sent.keys()) if (seq <= newest) this.#sent.delete(seq);
   }
 }

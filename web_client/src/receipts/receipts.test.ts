@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FrameReceipt } from "../protocol/messages";
-import { KeysSeen } from "./keysSeen";
+import { KeysSeen, TAP_MS } from "./keysSeen";
 import { KeyToPhoton, MAX_PENDING } from "./keyToPhoton";
 import { RtpOffset } from "./rtpOffset";
 
@@ -37,28 +37,31 @@ describe("KeysSeen", () => {
     const seen = new KeysSeen(7);
     seen.sent(1, [], null);
     seen.sent(2, ["KeyW"], "KeyW");
-    expect(seen.displayed({ nonce: 7, seq: 1 })).toEqual([]);
-    expect(seen.displayed({ nonce: 7, seq: 2 })).toEqual(["KeyW"]);
-    expect(seen.displayed({ nonce: 7, seq: 2 })).toEqual(["KeyW"]);
+    expect(seen.displayed({ nonce: 7, seq: 1 }, 0)).toEqual([]);
+    expect(seen.displayed({ nonce: 7, seq: 2 }, 0)).toEqual(["KeyW"]);
+    expect(seen.displayed({ nonce: 7, seq: 2 }, 0)).toEqual(["KeyW"]);
     seen.sent(3, [], null);
-    expect(seen.displayed({ nonce: 7, seq: 3 })).toEqual([]);
+    expect(seen.displayed({ nonce: 7, seq: 3 }, 0)).toEqual([]);
   });
 
-  it("shows a tap that was over before its chunk was bound", () => {
+  it("shows a tap that was over before its chunk was bound, for about that chunk", () => {
     const seen = new KeysSeen(7);
     seen.sent(1, [], null);
     seen.sent(2, ["KeyL"], "KeyL");
     seen.sent(3, [], null);
-    expect(seen.displayed({ nonce: 7, seq: 1 })).toEqual([]);
-    expect(seen.displayed({ nonce: 7, seq: 3 })).toEqual(["KeyL"]);
+    expect(seen.displayed({ nonce: 7, seq: 1 }, 0)).toEqual([]);
+    expect(seen.displayed({ nonce: 7, seq: 3 }, 100)).toEqual(["KeyL"]);
+    expect(seen.displayed({ nonce: 7, seq: 3 }, 100 + TAP_MS - 1)).toEqual(["KeyL"]);
+    expect(seen.displayed({ nonce: 7, seq: 3 }, 100 + TAP_MS)).toEqual([]);
     seen.sent(4, ["KeyA"], "KeyA");
-    expect(seen.displayed({ nonce: 7, seq: 4 })).toEqual(["KeyA"]);
+    expect(seen.displayed({ nonce: 7, seq: 4 }, 500)).toEqual(["KeyA"]);
+    expect(seen.displayed({ nonce: 7, seq: 4 }, 9500)).toEqual(["KeyA"]);
   });
 
   it("shows nothing of another connection", () => {
     const seen = new KeysSeen(7);
     seen.sent(1, ["KeyW"], "KeyW");
-    expect(seen.displayed({ nonce: 9, seq: 1 })).toEqual([]);
+    expect(seen.displayed({ nonce: 9, seq: 1 }, 0)).toEqual([]);
   });
 });
 

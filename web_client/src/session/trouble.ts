@@ -8,6 +8,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   shutting_down: "The server is about to restart.",
   quota_exceeded: "Too many sessions were begun from your address.",
   key_required: "This server opens worlds only to those with a key.",
+  unknown_session: "The server does not know this session any more. It may have been restarted.",
   unreachable: "The server does not answer.",
   unknown_start_point: "That place is not in this world.",
   no_webrtc: "This browser blocks WebRTC. Allow it for this page or use another browser.",

@@ -1,0 +1,31 @@
+/** What a game needs of the page around it, and what it tells it. */
+import type { Clock } from "../clock";
+import type { DirectHandlers } from "../connection/direct";
+import type { MediaConnection } from "../connection/link";
+import type { Api } from "../session/api";
+import type { SessionStore } from "../session/store";
+
+export interface GameOptions {
+  readonly clock: Clock;
+  readonly api: Api;
+  readonly store: SessionStore;
+  readonly makeConnection: (handlers: DirectHandlers) => MediaConnection;
+  readonly nonce: () => number;
+  /** Whether this browser can play at all. */
+  readonly preflight: () => boolean;
+  /** Whether this page was reloaded: then a live connection may be its own former self. */
+  readonly reloaded: boolean;
+  readonly framesCanBeSeen: boolean;
+}
+
+export interface GameView {
+  /** The facts, the world or the figures have changed. */
+  readonly changed: () => void;
+  readonly track: DirectHandlers["track"];
+  /** The picture is about to go: keep what is on screen. */
+  readonly cut: () => void;
+  /** The keys that the frame on screen shows. */
+  readonly shownKeys: (codes: readonly string[]) => void;
+  /** One line that passes. */
+  readonly say: (words: string) => void;
+}
