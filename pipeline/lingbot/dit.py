@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from pipeline.lingbot.attention import Attend, sdpa
 from pipeline.lingbot.config import PATCH, DiTConfig
+from pipeline.lingbot.errors import LingBotError
 from pipeline.lingbot.kv_cache import KVCache, LayerKV
 from pipeline.lingbot.rope import rotate, rotation, timestep_sinusoid
 
@@ -231,6 +232,8 @@ class DiT(Module):
 
         SPEC §8.2: padded with zero rows to text_len, and all of them are attended.
         """
+        if len(context) > self.config.text_len:
+            raise LingBotError(f"{len(context)} text tokens, at most {self.config.text_len} fit")
         rows = F.pad(context, (0, 0, 0, self.config.text_len - len(context)))
         embedded = self.text_embedding(rows[None])
         return tuple(TextKV(*block.cross_attn.key_value(embedded)) for block in self._layers())

@@ -39,8 +39,9 @@ class Window:
                 f"a window of {self.frames} frames with {self.sink} sink frames of "
                 f"{self.frame_tokens} tokens leaves no room for a chunk"
             )
-        if self.max_attention_tokens is not None and self.max_attention_tokens < 1:
-            raise BadWindow("max_attention_tokens must be at least 1")
+        for name in ("max_attention_tokens", "position_limit"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise BadWindow(f"{name} must be at least 1, not {value}")
         if self.max_sink_distance is not None and self.max_sink_distance < self.frames - 1:
             raise BadWindow(
                 f"max_sink_distance {self.max_sink_distance} is shorter than the window itself, "
@@ -81,6 +82,10 @@ class Cursor:
             raise BadWindow(
                 f"a window of {window.frames} frames cannot hold {window.sink} sink frames "
                 f"and a chunk of {frames}"
+            )
+        if window.position_limit is not None and frames > window.position_limit:
+            raise BadWindow(
+                f"a chunk of {frames} frames passes position limit {window.position_limit}"
             )
         evicted = max(0, self.filled + new - window.tokens)
         if evicted and not window.rolling:

@@ -62,7 +62,8 @@ class ChannelNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, ...] → the same."""
         unit: Tensor = F.normalize(x, dim=1)
-        return unit * len(self.gamma) ** 0.5 * self.gamma
+        scale: Tensor = len(self.gamma) ** 0.5 * self.gamma
+        return unit * scale
 
 
 class ResBlock(Causal):

@@ -42,9 +42,9 @@ def names(prefix: str) -> list[str]:
 
 
 @cache
-def fixture(name: str) -> Fixture:
-    about = json.loads((DIRECTORY / f"{name}.json").read_text())
-    return Fixture(about, load_file(DIRECTORY / f"{name}.safetensors"))
+def fixture(name: str, directory: Path = DIRECTORY) -> Fixture:
+    about = json.loads((directory / f"{name}.json").read_text())
+    return Fixture(about, load_file(directory / f"{name}.safetensors"))
 
 
 def close(actual: Tensor, expected: Tensor, atol: float = ATOL, rtol: float = RTOL) -> None:
