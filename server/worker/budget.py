@@ -66,4 +66,4 @@ class ErrorBudget:
         return self._sent[0] + 1.0 if self._waiting else None
 
     def _affordable(self, now: float) -> bool:
-        return len(self._sent) < (self._sent.maxlen or 0) or now - self._sent[0] >= 1.0
+        return len(self._sent) < (self._sent.maxlen or 0) or now >= self._sent[0] + 1.0
