@@ -84,6 +84,15 @@ class WorkerRuntime:
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
+    @property
+    def loaded(self) -> LoadedWorker | None:
+        """What the sessions share; None before `start` has ended and after `aclose`."""
+        return self._loaded
+
+    def session(self, name: str) -> SessionRuntime | None:
+        """A session that is here."""
+        return self._sessions.get(name)
+
     # ------------------------------------------------------------------ life
     async def start(self) -> bool:
         """Load and warm up; False where that failed, and `Fatal` says why."""

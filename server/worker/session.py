@@ -198,8 +198,12 @@ class SessionRuntime:
 
     def received(self, who: Identity, topic: Topic, payload: bytes) -> None:
         """Bytes from somebody; only the controller's may change anything."""
-        if self._ended is None:
+        if self._ended is not None:
+            return
+        try:
             self._reception.received(who, topic, payload)
+        except Exception as fault:  # a fault of ours: this session's, not its transport's
+            self._fail(fault)
 
     def left(self, who: Identity, reason: LeaveReason) -> None:
         """A player is gone, or never came."""
@@ -346,8 +350,9 @@ class SessionRuntime:
         self._publisher.switch(flow)
 
     def _wait_by_choice(self) -> None:
-        """The time until the next chunk is no chunk period."""
-        self._worker.orchestrator.note_pause(self.session)
+        """The time until the next chunk of what is played is no chunk period."""
+        if not self._building and self._ended is None:
+            self._worker.orchestrator.note_pause(self.session)
 
     def _tell_state(self) -> None:
         self._transport.send_message(

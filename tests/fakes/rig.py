@@ -192,7 +192,8 @@ async def frame(
 async def new_frames(player: MemoryPlayer, count: int) -> list[I420Frame]:
     """That many frames that are not repetitions, start pictures left out."""
     found: dict[int, I420Frame] = {}
-    while len(found) < count:
-        one = await frame(player)
-        found[one.frame_id] = one
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(found) < count:
+            one = await frame(player)
+            found[one.frame_id] = one
     return list(found.values())
