@@ -33,6 +33,7 @@ from server.protocol.worker import (
     WorkerConfig,
     WorkerEvent,
 )
+from server.worker.garbage import Garbage
 from server.worker.wire import Inbox, Outbox
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class Process:
             await asyncio.wait({loading, *waiting}, return_when=asyncio.FIRST_COMPLETED)
             if loading.done() and not loading.result() and not self._ending.done():
                 return ExitCode.NOT_LOADED
+            Garbage.settle()
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not self._ending.done():
                 return ExitCode.FATAL

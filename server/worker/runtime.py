@@ -42,6 +42,7 @@ from server.protocol.worker import (
 )
 from server.transports.base import TransportError
 from server.worker.costs import WorkerCosts
+from server.worker.garbage import Garbage
 from server.worker.lease import AsyncLease
 from server.worker.loaded import LoadedWorker, MakeTransport
 from server.worker.looplag import LoopLag
@@ -81,6 +82,7 @@ class WorkerRuntime:
         self._executors: dict[str, WatchedExecutor] = {}
         self._sessions: dict[str, SessionRuntime] = {}
         self._tally = Tally()
+        self._garbage = Garbage()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
@@ -129,6 +131,7 @@ class WorkerRuntime:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        self._garbage.cancel()
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
             await loaded.orchestrator.aclose()
@@ -231,6 +234,7 @@ class WorkerRuntime:
             if session.unused and session.ended is None:
                 await self._forget(session)
             return Failure(code=fault.code, message=str(fault))
+        self._garbage.expected()  # a reconnect lets the connection before it go
         details = {"connect_seconds": request.connect_seconds, **answer.details}
         return Connected(
             connection=Connection.model_validate({"transport": answer.transport, **details})
@@ -260,6 +264,7 @@ class WorkerRuntime:
             self._tally.gone(session)
         if self._loaded is not None:
             self._loaded.costs.forget(session.session)
+        self._garbage.expected()
 
     async def _close_sessions(self, reason: EndReason) -> None:
         sessions = tuple(self._sessions.values())
