@@ -64,6 +64,17 @@ def test_some_jitter_is_absorbed_by_the_slack(players: int):
     assert late_after(made, WARM) == {}
 
 
+@pytest.mark.parametrize("players", [2, 5, 8])
+def test_jitter_on_a_busy_worker_costs_little(players: int):
+    made = worker(players, 0.8, jitter=0.003)
+    made.run(END)
+    chunks = sum(len([t for t in seen.grants if t > WARM]) for seen in made.served.values())
+    assert sum(map(len, late_after(made, WARM).values())) <= 0.02 * chunks
+    for seen in made.served.values():
+        shown = [time for time, _ in seen.published if time > WARM]
+        assert max(b - a for a, b in pairwise(shown)) <= 1 / FPS + 0.010
+
+
 @pytest.mark.parametrize("load", [0.3, 0.9, 1.0, 1.1, 2.0])
 @pytest.mark.parametrize("players", PLAYERS)
 def test_nobody_ever_has_two_unplayed_chunks(players: int, load: float):
