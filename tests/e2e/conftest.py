@@ -117,8 +117,12 @@ def page(open_page: Callable[..., Page]) -> Page:
 
 @pytest.fixture(scope="session")
 def tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """The embedded world, shared by the tests that leave it as they found it."""
-    server = ServerProcess(tmp_path_factory.mktemp("tiny") / "server.log").start()
+    """The embedded world, shared by the tests that leave it as they found it.
+
+    A closed page keeps its seat for the grace, so that is short here and seats are many.
+    """
+    log = tmp_path_factory.mktemp("tiny") / "server.log"
+    server = ServerProcess(log, "--seats", "8", veldt_disconnect_grace_seconds="5").start()
     yield server
     server.stop()
 
