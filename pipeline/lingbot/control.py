@@ -1,14 +1,13 @@
 """From keys to the control tensor: motion → camera poses → relative poses → rays. SPEC §3.
 
 Camera convention is OpenCV (x right, y down, z forward), poses are camera-to-world [4, 4].
-`live_control` is the causal rule of a session; the offline functions are the reference's, which
-normalises by the whole sequence and so cannot run live.
+`live_relative` is the causal rule of a session; trajectory.py has the reference's rule for a whole
+video, which cannot run live.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,11 +23,9 @@ PITCH_LIMIT_DEGREES = 85.0
 INTRINSICS_HW = (480, 832)  # the picture size that intrinsics are given for
 DEFAULT_INTRINSICS = (502.91, 502.91, 415.78, 239.78)  # fx, fy, cx, cy of most published examples
 TRANSLATION_DIVISOR = TEMPORAL_STRIDE * MOVE  # makes a steady W |t| = 1 per latent, as offline
-MAX_ACTION_FRAMES = 100_000
 
 WASD: tuple[str, ...] = ("w", "a", "s", "d")
 IJKL: tuple[str, ...] = ("i", "j", "k", "l")
-_SEGMENT = re.compile(r"(none|[wasdijkl]+)-(\d{1,9})")
 
 
 @dataclass(frozen=True)
@@ -64,40 +61,6 @@ def motion(held: Collection[str], axes: Mapping[str, float] | None = None) -> Mo
     return replace(keys, **{name: max(-1.0, min(1.0, value)) for name, value in sums.items()})
 
 
-def parse_actions(text: str, pad: bool = False) -> tuple[Tensor, Tensor]:
-    """Key rows of the action language: "w-10,iw-15,none-3" → wasd [n, 4], ijkl [n, 4].
-
-    Any case, spaces ignored; `pad` adds rows without keys up to 4m+1.
-
-    Raises:
-        BadControl: a segment is not keys-count, or the whole is absurdly long.
-    """
-    rows: list[str] = []
-    for segment in text.lower().replace(" ", "").split(","):
-        match = _SEGMENT.fullmatch(segment)
-        if match is None:
-            raise BadControl(f"action {segment[:40]!r} is not keys-count, such as iw-15 or none-3")
-        keys, count = match[1].replace("none", ""), int(match[2])
-        if len(rows) + count > MAX_ACTION_FRAMES:
-            raise BadControl(f"more than {MAX_ACTION_FRAMES} frames of actions")
-        rows += [keys] * count
-    if pad:
-        rows += [""] * ((1 - len(rows)) % TEMPORAL_STRIDE)
-    table = torch.tensor(
-        [[key in row for key in (*WASD, *IJKL)] for row in rows], dtype=torch.float32
-    )
-    table = table.reshape(-1, 8)
-    return table[:, :4], table[:, 4:]
-
-
-def motions(wasd: Tensor, ijkl: Tensor) -> list[Motion]:
-    """Key rows → motions; a key is pressed if its value is above 0.5."""
-    if not (torch.isfinite(wasd).all() and torch.isfinite(ijkl).all()):
-        raise BadControl("key rows must be finite")
-    pressed = (torch.cat([wasd, ijkl], dim=1) > 0.5).int().tolist()
-    return [Motion(w - s, d - a, el - j, i - k) for w, a, s, d, i, j, k, el in pressed]
-
-
 @dataclass(frozen=True)
 class Camera:
     """Where the camera is after some video frames: c2w float64 [4, 4] and its summed pitch."""
@@ -121,54 +84,6 @@ class Camera:
         pose[:3, :3] = rotation
         pose[:3, 3] += MOVE * (by.forward * forward + by.strafe * right)  # diagonals are √2 faster
         return Camera(pose, self.pitch_degrees + tilt)
-
-
-def trajectory(steps: Sequence[Motion], start: Camera | None = None) -> Tensor:
-    """The n+1 poses of n motions, float64 [n+1, 4, 4]; pose k is reached by motions 0..k-1."""
-    camera = start or Camera.at_origin()
-    poses = [camera.pose]
-    for step in steps:
-        camera = camera.stepped(step)
-        poses.append(camera.pose)
-    return torch.stack(poses)
-
-
-def latent_poses(c2w: Tensor, latents: int) -> Tensor:
-    """Resample poses [N, 4, 4] to `latents` of them, evenly over 0..N-1: float32 [F, 4, 4].
-
-    Linear translation and slerp in float64. Latent i is video frame 4i only if N = 4·(F−1)+1; the
-    reference stretches any other range, giving fractional sources (SPEC §3).
-
-    Raises:
-        BadControl: no pose, or one that is not finite.
-    """
-    if c2w.ndim != 3 or c2w.shape[1:] != (4, 4) or not len(c2w) or not torch.isfinite(c2w).all():
-        raise BadControl(f"poses must be finite [n, 4, 4] with n ≥ 1, got {tuple(c2w.shape)}")
-    poses = c2w.double()
-    at = torch.linspace(0, len(poses) - 1, latents, dtype=torch.float64)
-    low = at.floor().long().clamp(max=max(len(poses) - 2, 0))
-    high = (low + 1).clamp(max=len(poses) - 1)
-    share = (at - low)[:, None]
-    out = torch.eye(4, dtype=torch.float64).repeat(latents, 1, 1)
-    out[:, :3, 3] = (1 - share) * poses[low, :3, 3] + share * poses[high, :3, 3]
-    out[:, :3, :3] = _slerp(poses[low, :3, :3], poses[high, :3, :3], share)
-    return out.float()
-
-
-def relative_poses(poses: Tensor, normalise: bool = True) -> Tensor:
-    """Poses [F, 4, 4] → each seen from the one before, the first = identity: float32 [F, 4, 4].
-
-    SPEC §8.9, offline only: with `normalise` translations are divided by the largest of the WHOLE
-    sequence, so that a later move rescales earlier ones.
-    """
-    poses = poses.float()
-    poses = torch.linalg.inv(poses[0]) @ poses
-    relative = torch.eye(4).repeat(len(poses), 1, 1)
-    relative[1:] = torch.linalg.inv(poses[:-1]) @ poses[1:]
-    largest = torch.linalg.vector_norm(relative[:, :3, 3], dim=-1).max()
-    if normalise and largest > 0:
-        relative[:, :3, 3] /= largest
-    return relative
 
 
 def scale_intrinsics(intrinsics: Tensor, height: int, width: int) -> Tensor:
@@ -205,14 +120,6 @@ def control_act(
     direction = rays(relative, intrinsics, height, width)[..., 3:]
     keys = wasd[:, None, None, :].expand(-1, height, width, -1)
     return _space_to_depth(torch.cat([direction, keys], dim=-1))
-
-
-def act_rows(wasd: Tensor, latents: int) -> Tensor:
-    """The wasd rows of video frames 4i for latents i, zero where the keys have ended: [F, 4]."""
-    rows = torch.zeros(latents, 4)
-    taken = wasd[::TEMPORAL_STRIDE][:latents].float()
-    rows[: len(taken)] = taken
-    return rows
 
 
 @dataclass(frozen=True)
@@ -284,55 +191,3 @@ def _yaw(degrees: float) -> Tensor:
 def _pitch(degrees: float) -> Tensor:
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     return torch.tensor([[1, 0, 0], [0, c, -s], [0, s, c]], dtype=torch.float64)
-
-
-def _slerp(low: Tensor, high: Tensor, share: Tensor) -> Tensor:
-    """Rotations [F, 3, 3] a `share` [F, 1] of the shorter way from `low` to `high`."""
-    a, b = _quaternion(low), _quaternion(high)
-    b = torch.where((a * b).sum(-1, keepdim=True) < 0, -b, b)
-    angle = (a * b).sum(-1, keepdim=True).clamp(-1, 1).arccos()
-    near = angle < 1e-7  # the rotation is one and the same: sin would divide 0 by 0
-    sine = torch.where(near, torch.ones_like(angle), angle.sin())
-    wa = torch.where(near, 1 - share, ((1 - share) * angle).sin() / sine)
-    wb = torch.where(near, share, (share * angle).sin() / sine)
-    return _matrix(wa * a + wb * b)
-
-
-def _quaternion(r: Tensor) -> Tensor:
-    """Rotations [F, 3, 3] → unit quaternions (w, x, y, z) [F, 4], by the largest component."""
-    m = {(i, j): r[:, i, j] for i in range(3) for j in range(3)}
-    one = torch.ones(len(r), dtype=r.dtype)
-    squares = torch.stack(
-        [
-            one + m[0, 0] + m[1, 1] + m[2, 2],
-            one + m[0, 0] - m[1, 1] - m[2, 2],
-            one - m[0, 0] + m[1, 1] - m[2, 2],
-            one - m[0, 0] - m[1, 1] + m[2, 2],
-        ],
-        dim=-1,
-    )
-    x, y, z = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
-    xy, xz, yz = m[0, 1] + m[1, 0], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1]
-    rows = torch.stack(
-        [
-            torch.stack([squares[:, 0], x, y, z], dim=-1),
-            torch.stack([x, squares[:, 1], xy, xz], dim=-1),
-            torch.stack([y, xy, squares[:, 2], yz], dim=-1),
-            torch.stack([z, xz, yz, squares[:, 3]], dim=-1),
-        ],
-        dim=1,
-    )
-    best = rows[torch.arange(len(r)), squares.argmax(-1)]
-    length: Tensor = torch.linalg.vector_norm(best, dim=-1, keepdim=True)
-    return best / length
-
-
-def _matrix(q: Tensor) -> Tensor:
-    """Quaternions (w, x, y, z) [F, 4], of any length → rotations [F, 3, 3]."""
-    w, x, y, z = (q / torch.linalg.vector_norm(q, dim=-1, keepdim=True)).unbind(-1)
-    rows = [
-        torch.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], dim=-1),
-        torch.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], dim=-1),
-        torch.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], dim=-1),
-    ]
-    return torch.stack(rows, dim=1)

@@ -3,49 +3,13 @@ import math
 import pytest
 import torch
 
-from pipeline.lingbot import control
+from pipeline.lingbot import control, trajectory
 from pipeline.lingbot.control import Camera, LiveCamera, Motion
 from pipeline.lingbot.errors import BadControl
 from tests.pipeline.lingbot.reference import close, fixture
 
 F = fixture("control_offline")
 CASES = list(F.about["cases"])
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_action_language_gives_the_reference_key_rows(case: str) -> None:
-    about = F.about["cases"][case]
-    wasd, ijkl = control.parse_actions(about["action_string"])
-    assert len(wasd) == about["frames"]
-    close(wasd, F[f"{case}.wasd"])
-    close(ijkl, F[f"{case}.ijkl"])
-    padded, _ = control.parse_actions(about["action_string"].upper().replace("-", " - "), pad=True)
-    assert len(padded) == about["padded_4n_plus_1"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_keys_walk_the_reference_trajectory(case: str) -> None:
-    poses = control.trajectory(control.motions(F[f"{case}.wasd"], F[f"{case}.ijkl"]))
-    close(poses, F[f"{case}.c2w"])
-    assert torch.equal(poses[0], torch.eye(4, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_relative_poses_equal_the_reference_with_and_without_normalisation(case: str) -> None:
-    expected = F[f"{case}.latent_c2w"]
-    c2w = F[f"{case}.c2w"][: 4 * (len(expected) - 1) + 1]
-    latents = control.latent_poses(c2w, len(expected))
-    close(latents, expected)
-    close(control.relative_poses(latents), F[f"{case}.rel"])
-    close(control.relative_poses(latents, normalise=False), F[f"{case}.rel_unnormalized"])
-
-
-def test_fractional_spacing_is_interpolated_as_the_base_pipeline_does() -> None:
-    about = F.about["act2cam_fractional"]
-    source = next(F[f"{c}.c2w"] for c in CASES if len(F[f"{c}.c2w"]) == about["source_poses"])
-    latents = control.latent_poses(source, about["latent"])
-    close(latents, F["act2cam_fractional.latent_c2w"])
-    close(control.relative_poses(latents), F["act2cam_fractional.rel"])
 
 
 def test_intrinsics_scale_with_the_picture() -> None:
@@ -64,7 +28,7 @@ def test_rays_and_both_control_tensors_equal_the_reference(case: str) -> None:
     rel = F[f"{case}.rel"]
     close(control.rays(rel, intrinsics, height, width), plucker)
     close(control.control_cam(rel, intrinsics, height, width), F[f"{case}.control_cam"])
-    rows = control.act_rows(F[f"{case}.wasd"], len(rel))
+    rows = trajectory.act_rows(F[f"{case}.wasd"], len(rel))
     close(rows, F[f"{case}.act_rows"])
     act = control.control_act(rel, intrinsics, height, width, rows)
     close(act, F[f"{case}.control_act"])
@@ -76,8 +40,8 @@ def test_live_control_equals_offline_for_a_steady_walk_but_is_causal() -> None:
         steps = [Motion(forward=1)] * control.live_steps(state, 3)
         rel, state = control.live_relative(state, steps)
         chunks.append(rel)
-    offline = control.relative_poses(
-        control.latent_poses(control.trajectory([Motion(forward=1)] * 32), 9)
+    offline = trajectory.relative_poses(
+        trajectory.latent_poses(trajectory.trajectory([Motion(forward=1)] * 32), 9)
     )
     close(torch.cat(chunks), offline, atol=2e-5)
 
@@ -90,8 +54,8 @@ def test_live_chunks_carry_on_where_the_last_one_ended() -> None:
         rel, state = control.live_relative(state, script[at : at + n], divisor=1.0)
         chunks.append(rel)
         at += n
-    whole = control.relative_poses(
-        control.latent_poses(control.trajectory(script), 9), normalise=False
+    whole = trajectory.relative_poses(
+        trajectory.latent_poses(trajectory.trajectory(script), 9), normalise=False
     )
     close(torch.cat(chunks), whole)
     pose = torch.eye(4)
@@ -141,27 +105,13 @@ def test_controls_that_are_not_finite_are_refused(bad: float) -> None:
     poses = torch.eye(4).repeat(5, 1, 1)
     poses[2, 0, 3] = bad
     with pytest.raises(BadControl):
-        control.latent_poses(poses, 2)
+        trajectory.latent_poses(poses, 2)
     with pytest.raises(BadControl):
-        control.motions(torch.full((3, 4), bad), torch.zeros(3, 4))
+        trajectory.motions(torch.full((3, 4), bad), torch.zeros(3, 4))
     with pytest.raises(BadControl):
         control.scale_intrinsics(torch.tensor([500.0, bad, 0, 0]), 480, 832)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "w", "w-", "q-3", "w-1,,s-1", "w--3", "nonew-3", "w-999999999"]
-)
-def test_actions_that_say_nothing_are_refused(text: str) -> None:
-    with pytest.raises(BadControl):
-        control.parse_actions(text)
 
 
 def test_a_part_of_a_latent_is_refused() -> None:
     with pytest.raises(BadControl, match="4 for each latent"):
         control.live_relative(LiveCamera(), [Motion()] * 7)
-
-
-def test_poses_of_the_wrong_shape_are_refused() -> None:
-    for shape in [(0, 4, 4), (4, 4), (3, 3, 4)]:
-        with pytest.raises(BadControl):
-            control.latent_poses(torch.zeros(shape), 2)

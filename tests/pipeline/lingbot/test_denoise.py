@@ -1,4 +1,5 @@
 import gc
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.lingbot import control
+from pipeline.lingbot import control, trajectory
 from pipeline.lingbot.condition import encode_prefix
 from pipeline.lingbot.config import DiTConfig, latent_frames, video_frames
 from pipeline.lingbot.denoise import DenoiseState, Reuse, Text, denoise_chunk
@@ -52,14 +53,14 @@ def test_the_whole_pipeline_equals_the_official_one(name: str) -> None:
     chunk, count = chunks_of(f)
     height, width = f.about["video_shape"][2:]
 
-    wasd, ijkl = control.parse_actions(f.about["action_string"])
-    poses = control.trajectory(control.motions(wasd, ijkl)).float()
+    wasd, ijkl = trajectory.parse_actions(f.about["action_string"])
+    poses = trajectory.trajectory(trajectory.motions(wasd, ijkl)).float()
     close(poses, f["poses"])
     wanted = min(f.about["frame_num_requested"], len(poses))
     assert latent_frames(wanted, chunk) == chunk * count
     assert video_frames(chunk * count) == f.about["video_shape"][1]
     wanted -= (wanted - 1) % 4
-    rel = control.relative_poses(control.latent_poses(f["poses"][:wanted], chunk * count))
+    rel = trajectory.relative_poses(trajectory.latent_poses(f["poses"][:wanted], chunk * count))
     intrinsics = control.scale_intrinsics(f["intrinsics"], height, width)[0]
     whole_control = control.control_cam(rel, intrinsics, height, width)
 
@@ -210,6 +211,8 @@ def test_compiled_layers_equal_plain_ones_along_a_session(small: DiT) -> None:
         close(a, b)
 
 
+@pytest.mark.timeout(400)  # a C++ compiler works here, on however few cores
+@pytest.mark.skipif(not shutil.which("g++"), reason="generating code needs a C++ compiler")
 def test_generated_code_equals_plain_layers(small: DiT) -> None:
     plain, _ = played(small, opened(small), 1)
     fast, _ = played(compiled(small, "inductor"), opened(small), 1)
