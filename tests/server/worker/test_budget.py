@@ -62,6 +62,16 @@ def test_what_was_kept_back_is_said_later():
     assert (budget.next_overdue(), budget.overdue(2.0)) == (None, [])
 
 
+def test_the_moment_it_names_is_the_moment_it_speaks():
+    for tenth in range(1, 500):
+        budget, now = ErrorBudget(per_second=1), tenth * 0.1
+        budget.offer("a", now)
+        budget.offer("a", now)
+        due = budget.next_overdue()
+        assert due is not None
+        assert budget.overdue(due) == [("a", 1)], now
+
+
 def test_a_sender_cannot_make_the_budget_remember_without_end():
     budget = ErrorBudget(per_second=1)
     for index in range(10_000):
