@@ -60,8 +60,9 @@ class Format:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be streamed."""
-        for option, size in (("width", self.width), ("height", self.height)):
-            require(option, size, 128 <= size <= 4096 and size % 16 == 0, "a multiple of 16 >= 128")
+        for option, size, least in (("width", self.width, 128), ("height", self.height, 64)):
+            fits = least <= size <= 4096 and size % 16 == 0
+            require(option, size, fits, f"a multiple of 16 from {least} to 4096")
         require("fps", self.fps, 0 < self.fps <= 240, "above 0 and at most 240")
         frames = self.frames_per_chunk
         require("frames_per_chunk", frames, 1 <= frames <= 64, "1 to 64")

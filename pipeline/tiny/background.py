@@ -146,7 +146,7 @@ class Background:
         return out
 
     def _seen_from(self, pitches: Tensor) -> Horizons:
-        """Return what depends on the horizons, kept from the call before where they are the same."""
+        """Return what depends on the horizons, kept from the call before if they are the same."""
         horizons = HEIGHT / 2 + pitches
         key = tuple(horizons.tolist())
         if len(set(key)) == 1:
@@ -260,7 +260,7 @@ def _around(angle: Tensor, columns: int) -> Axis:
 def _plane(grid: Tensor, across: Axis, down: Axis) -> Tensor:
     """Sample a map of one channel [1, 1, h, w]."""
     height, width = grid.shape[2:]
-    shape = torch.broadcast_shapes(across.texel.shape, down.texel.shape)
+    shape = (across.texel + down.texel).shape
     at = torch.empty(1, 1, *shape, 2).view(1, -1, shape[-1], 2)
     place_in = at.view(*shape, 2)
     place_in[..., 0] = (across.texel + across.part) * (2 / width) + (1 / width - 1)

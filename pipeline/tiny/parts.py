@@ -1,8 +1,8 @@
 """Trees, rocks, grass, hut and animals, fast: the arithmetic of `Scene` on the pixels that count.
 
-A part meets few of the pixels in its box. So parts are cut into small tiles, tiles that miss the
-part's own slanting outline are left out, then those in which it turns out to be transparent; only
-what is left is coloured.
+A part shows in few of the pixels of its box. So parts are cut into small tiles, those in which
+outlines.py can tell that nothing shows are left out, then those in which nothing turns out to show;
+only what is left is coloured.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from pipeline.tiny import place
 from pipeline.tiny.cells import CELL_ROWS, LANES, ROW, table_of
 from pipeline.tiny.gather import Axis, Gather
 from pipeline.tiny.geometry import TILE, H, PartViews, W
+from pipeline.tiny.outlines import REACH, TEXELS, TRANSPARENT, Chosen, OutlinePyramid
 from pipeline.tiny.scene import FEATURES, TEXTURE_CHANNELS, TEXTURE_REACH, TEXTURE_SIZE, Scene
 
 SIDE: Final = 8  # pixels of a tile, here
 TILES_DOWN, TILES_ACROSS = H // SIDE, W // SIDE
 AREA: Final = SIDE * SIDE
-TRANSPARENT: Final = 1e-4  # opacity that nobody sees
-SPREAD, MARGIN = 1.2, 3.0  # how far an outline may reach past its part: share, and pixels
-REACH: Final = TEXTURE_REACH * (1 - 1 / TEXTURE_SIZE)
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,7 @@ class Parts:
         """Lay the textures out for gathering."""
         textures = scene.textures.detach()
         self._outlines = textures[:, : TEXTURE_CHANNELS - FEATURES]
+        self._pyramid = OutlinePyramid(self._outlines)
         self._features = table_of(textures[:, TEXTURE_CHANNELS - FEATURES :])
         self._style = scene.style
         self._column, self._row = _inner()
@@ -62,20 +61,24 @@ class Parts:
         """Draw the parts seen from poses [n, 5]."""
         parts = PartViews.of(poses)
         count = len(poses)
-        frame, tile_row, tile_column, part = _meetings(parts)
+        style = self._style(parts.look, parts.traits)
+        frame, row, column, part = _meetings(parts)
         chosen = frame * parts.look.shape[1] + part
-        if len(chosen) == 0:
-            clear = torch.ones(count, CELL_ROWS, ROW)
-            return Drawn(torch.zeros(*clear.shape, LANES), clear)
-        style = self._style(parts.look, parts.traits).flatten(0, 1)
-        one = _Chosen(parts, chosen)
-        u, v, width, length = self._place_in_part(one, tile_row * SIDE, tile_column * SIDE)
-        alpha = self._opacity(one, u, v, width, length, style[chosen])
+        one = Chosen(parts, style, chosen)
+        kept = self._pyramid.may_show(
+            one, (column + 0.5) * SIDE, (row + 0.5) * SIDE, (SIDE - 1) / 2
+        ).nonzero()[:, 0]
+        one.keep(kept)
+        frame, row, column, chosen = frame[kept], row[kept], column[kept], chosen[kept]
+        u, v, width, length = self._place_in_part(one, row * SIDE, column * SIDE)
+        alpha = self._opacity(one, u, v, width, length)
 
-        kept = (alpha.amax(1) > TRANSPARENT).nonzero()[:, 0]
-        tile = ((frame * TILES_DOWN + tile_row) * TILES_ACROSS + tile_column)[kept]
+        kept = (alpha.amax(1) > TRANSPARENT).nonzero()[:, 0] if len(alpha) else kept
+        tile = ((frame * TILES_DOWN + row) * TILES_ACROSS + column)[kept]
         shares, uncovered = _composite(tile, alpha[kept], count * TILES_DOWN * TILES_ACROSS)
-        colours = self._colours(one.look[kept], u[kept], v[kept], shares, style[chosen[kept]])
+        colours = self._colours(
+            one.look[kept], u[kept], v[kept], shares, style.flatten(0, 1)[chosen[kept]]
+        )
         canvas = torch.zeros(len(uncovered), AREA * LANES)
         canvas.index_add_(0, tile, colours.view(len(tile), -1))
         return Drawn(
@@ -84,7 +87,7 @@ class Parts:
         )
 
     def _place_in_part(
-        self, one: _Chosen, top: Tensor, left: Tensor
+        self, one: Chosen, top: Tensor, left: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return part coordinates u, v, and half-width and half-length there [m, AREA].
 
@@ -95,40 +98,38 @@ class Parts:
         y = self._row + (top - one.y)[:, None]
         axis_x, axis_y, half_length = one.axis_x[:, None], one.axis_y[:, None], one.length[:, None]
         along = (x * axis_x).addcmul_(y, axis_y)
-        across = (y * axis_x).addcmul_(x, axis_y, value=-1)
+        across = y.mul_(axis_x).addcmul_(x, axis_y, value=-1)
         inside = torch.maximum(torch.minimum(along, half_length), -half_length)
         v = inside / half_length
-        width = one.width[:, None] + one.taper[:, None] * v
+        width = torch.addcmul(one.width[:, None], one.taper[:, None], v)
         limb = one.limb[:, None]
         width = torch.where(limb, width.clamp_min(0.5), width)
         length = torch.where(limb, width, half_length)
-        v = v.add_((along - inside) / length)
-        return across / width, v, width, length
+        v.add_(along.sub_(inside).div_(length))
+        return across.div_(width), v, width, length
 
-    def _opacity(
-        self, one: _Chosen, u: Tensor, v: Tensor, width: Tensor, length: Tensor, style: Tensor
-    ) -> Tensor:
+    def _opacity(self, one: Chosen, u: Tensor, v: Tensor, width: Tensor, length: Tensor) -> Tensor:
         """Return how opaque the part is [m, AREA], transmission of nearer parts aside."""
         u_in, v_in = u.clamp(-REACH, REACH), v.clamp(-REACH, REACH)
         at = torch.empty(1, *u.shape, 2)
         torch.mul(u_in, 1 / TEXTURE_REACH, out=at[0, ..., 0])
-        slot = (1 + 2 * one.look.float()) / place.LOOKS - 1
+        slot = (1 + 2 * one.look) / place.LOOKS - 1
         torch.add(slot[:, None], v_in, alpha=1 / TEXTURE_REACH / place.LOOKS, out=at[0, ..., 1])
         outline = functional.grid_sample(
             self._outlines, at, padding_mode="border", align_corners=False
         )[0]
-        outside_u, outside_v = (u - u_in).abs_(), (v - v_in).abs_()
-        inside = (outline[0] - outside_u).mul_(width).addcmul_(outline[1] - outside_v, length)
-        gain, shift, opacity = (4 * style[:, -3:]).unbind(1)
-        whole = torch.sigmoid(opacity / 4) * one.fade
-        return torch.addcmul(shift[:, None], inside, gain[:, None]).sigmoid_().mul_(whole[:, None])
+        outside_u, outside_v = u_in.sub_(u).abs_(), v_in.sub_(v).abs_()
+        inside = outline[0].sub_(outside_u).mul_(width)
+        inside.addcmul_(outline[1].sub_(outside_v), length)
+        shown = torch.addcmul(4 * one.shift[:, None], inside, 4 * one.gain[:, None]).sigmoid_()
+        return shown.mul_(one.whole[:, None])
 
     def _colours(self, look: Tensor, u: Tensor, v: Tensor, shares: Tensor, style: Tensor) -> Tensor:
         """Return features [m, AREA, LANES] of part pixels, times their `shares` of the picture."""
-        half = TEXTURE_SIZE / 2
-        across = Axis.of(u * (half / TEXTURE_REACH) + (half - 0.5), TEXTURE_SIZE)
-        down = Axis.of(v * (half / TEXTURE_REACH) + (half - 0.5), TEXTURE_SIZE)
-        slot = (look * TEXTURE_SIZE).float()[:, None]
+        middle = TEXTURE_SIZE / 2 - 0.5
+        across = Axis.of(u.mul_(TEXELS).add_(middle), TEXTURE_SIZE)
+        down = Axis.of(v.mul_(TEXELS).add_(middle), TEXTURE_SIZE)
+        slot = (look * TEXTURE_SIZE)[:, None]
         gather = Gather(u.shape)
         gather.corners(across, Axis(down.texel + slot, down.part), TEXTURE_SIZE, shares)
         texels = gather.from_table(self._features).view(*u.shape, LANES)
@@ -138,27 +139,8 @@ class Parts:
         return texels.mul_(gain).addcmul_(shares[..., None], shift)
 
 
-class _Chosen:
-    """Fields of parts, one row for each meeting of a part and a tile [m]."""
-
-    def __init__(self, parts: PartViews, chosen: Tensor) -> None:
-        def of(field: Tensor) -> Tensor:
-            return field.reshape(-1)[chosen]
-
-        self.look = of(parts.look)
-        self.x, self.y = of(parts.x), of(parts.y)
-        self.axis_x, self.axis_y = of(parts.axis_x), of(parts.axis_y)
-        self.width, self.length, self.taper = (
-            of(parts.half_width),
-            of(parts.half_length),
-            of(parts.taper),
-        )
-        self.limb = of(parts.limb) > 0
-        self.fade = of(parts.traits[..., -1])
-
-
 def _meetings(parts: PartViews) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return frame, tile row, tile column and part wherever a part may show in a tile.
+    """Return frame, tile row, tile column and part wherever a tile lies in the box of a part.
 
     Tile by tile, in each the nearest part first.
     """
@@ -166,24 +148,10 @@ def _meetings(parts: PartViews) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     left, top = box[..., 0, None], box[..., 1, None]
     right, bottom = box[..., 2, None] + TILE, box[..., 3, None] + TILE
     columns, rows = torch.arange(TILES_ACROSS) * SIDE, torch.arange(TILES_DOWN) * SIDE
-    over = (columns >= left) & (columns < right)  # [n, parts, TILES_ACROSS]
-    down = (rows >= top) & (rows < bottom)
-
-    half = SIDE / 2
-    dx = (columns + half - parts.x[..., None])[:, :, None]  # [n, parts, 1, TILES_ACROSS]
-    dy = (rows + half - parts.y[..., None])[..., None]
-    axis_x, axis_y = parts.axis_x[..., None, None], parts.axis_y[..., None, None]
-    widest = parts.half_width + parts.taper.abs()
-    tile_reach = half * (parts.axis_x.abs() + parts.axis_y.abs())
-    reach_across = SPREAD * widest + MARGIN + tile_reach
-    reach_along = SPREAD * parts.half_length + parts.limb * widest + MARGIN + tile_reach
-    meet = (torch.addcmul(dy * axis_x, dx, axis_y, value=-1)).abs_() <= reach_across[
-        ..., None, None
-    ]
-    meet &= (dx * axis_x + dy * axis_y).abs_() <= reach_along[..., None, None]
-    meet &= over[:, :, None]
-    meet &= down[..., None]
-    frame, row, column, part = meet.permute(0, 2, 3, 1).nonzero(as_tuple=True)
+    over = ((columns >= left) & (columns < right)).transpose(1, 2)  # [n, TILES_ACROSS, parts]
+    down = ((rows >= top) & (rows < bottom)).transpose(1, 2)
+    meet = down[:, :, None] & over[:, None]
+    frame, row, column, part = meet.nonzero(as_tuple=True)
     return frame, row, column, part
 
 
@@ -196,7 +164,7 @@ def _composite(tile: Tensor, alpha: Tensor, tiles: int) -> tuple[Tensor, Tensor]
     rank = torch.arange(len(tile)) - (sizes.cumsum(0) - sizes)[tile]
     order = rank.argsort(stable=True)
     shares, uncovered = torch.empty_like(alpha), torch.ones(tiles, alpha.shape[1])
-    for meeting in order.split(torch.bincount(rank).tolist()):
+    for meeting in torch.split(order, torch.bincount(rank).tolist()):
         at, opacity = tile[meeting], alpha[meeting]
         before = uncovered[at]
         share = before * opacity

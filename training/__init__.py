@@ -1,0 +1,1 @@
+"""How the weights that veldt ships were made. Never imported by the running service."""
