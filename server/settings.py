@@ -7,7 +7,10 @@ describes each of them, and a test compares the two.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
+import re
+import socket
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -63,7 +66,9 @@ class BadSettings(ValueError):
 class Settings(BaseSettings):
     """What an operator may set (`VELDT_*`). Frozen; safe as it is."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True
+    )
 
     # Where it listens, and for whom
     host: Host = IPv4Address("127.0.0.1")
@@ -107,6 +112,16 @@ class Settings(BaseSettings):
     bitrate: PositiveInt = 3_000_000
     lost_seconds: Seconds = 8.0
 
+    # LiveKit, where players are reached through it; its own programs read the same names
+    livekit_url: str | None = Field(default=None, validation_alias="LIVEKIT_URL")
+    livekit_public_url: str | None = Field(default=None, validation_alias="LIVEKIT_PUBLIC_URL")
+    livekit_api_key: str | None = Field(default=None, validation_alias="LIVEKIT_API_KEY")
+    livekit_api_secret: SecretStr | None = Field(
+        default=None, validation_alias="LIVEKIT_API_SECRET"
+    )
+    room_prefix: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")
+    reconcile_seconds: Seconds = 30.0
+
     # What it says
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"
@@ -140,6 +155,32 @@ class Settings(BaseSettings):
             raise ValueError("a key has at least 16 characters")
         return value
 
+    @field_validator("livekit_url", "livekit_public_url")
+    @classmethod
+    def _livekit_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"(ws|http)s?://[^\s/?#@]+/?", value):
+            raise ValueError("not an address such as wss://livekit.example.org")
+        return None if value is None else re.sub("^http", "ws", value.rstrip("/"))
+
+    @field_validator("livekit_api_secret")
+    @classmethod
+    def _secret_is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 32:
+            raise ValueError("LiveKit wants at least 32 characters")
+        return value
+
+    @model_validator(mode="after")
+    def _livekit_is_whole(self) -> Self:
+        if self.livekit_url is None:
+            return self  # the other names may be there for other programs
+        for name in ("livekit_api_key", "livekit_api_secret"):
+            if not getattr(self, name):
+                raise ValueError(
+                    f"LIVEKIT_URL is set, {name.upper()} is not: set both, or neither to play "
+                    "without LiveKit"
+                )
+        return self
+
     @model_validator(mode="after")
     def _wide_bind_is_a_choice(self) -> Self:
         if not (self.loopback or self.api_keys or self.public_play):
@@ -159,6 +200,24 @@ class Settings(BaseSettings):
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host.is_loopback
+
+    @property
+    def transport(self) -> Literal["livekit", "webrtc"]:
+        """How players are reached."""
+        return "webrtc" if self.livekit_url is None else "livekit"
+
+    @property
+    def browser_livekit_url(self) -> str | None:
+        """Where browsers reach LiveKit."""
+        return self.livekit_public_url or self.livekit_url if self.livekit_url else None
+
+    @property
+    def rooms(self) -> str:
+        """What the names of this service's rooms begin with: the same after every start."""
+        if self.room_prefix is not None:
+            return self.room_prefix
+        where = f"{socket.gethostname()}:{self.host}:{self.port}"
+        return "veldt-" + hashlib.sha256(where.encode()).hexdigest()[:10]
 
     @property
     def options(self) -> dict[str, JsonValue]:
@@ -194,7 +253,13 @@ class Settings(BaseSettings):
 
 def variables() -> tuple[str, ...]:
     """Every variable that is read, in the order of the documentation."""
-    return tuple(PREFIX + name.upper() for name in Settings.model_fields)
+    return tuple(variable(name) for name in Settings.model_fields)
+
+
+def variable(field: str) -> str:
+    """The environment's name for a field."""
+    alias = Settings.model_fields[field].validation_alias
+    return alias if isinstance(alias, str) else PREFIX + field.upper()
 
 
 def settings_from(environ: Mapping[str, str], **given: Any) -> Settings:
@@ -234,14 +299,15 @@ def _sentence(error: ValidationError) -> str:
     if not first["loc"]:
         return message
     name = str(first["loc"][0])
-    if name not in Settings.model_fields:
+    if name not in Settings.model_fields and name not in variables():
         return f"there is no setting {name}"
-    return f"{PREFIX}{name.upper()}: {message[:1].lower()}{message[1:]}"
+    named = variable(name) if name in Settings.model_fields else name
+    return f"{named}: {message[:1].lower()}{message[1:]}"
 
 
 def _unreadable(message: str) -> str:
     """pydantic-settings: error parsing value for field "x" from source "…"."""
     for name in Settings.model_fields:
         if f'"{name}"' in message:
-            return f"{PREFIX}{name.upper()} is not valid JSON"
+            return f"{variable(name)} is not valid JSON"
     return message

@@ -65,6 +65,7 @@ REFUSED: Final[Mapping[str, int]] = {
     "transport_error": 503,
     "transport_closed": 503,
     "no_media_address": 503,
+    "media_server_unreachable": 503,
 }
 # The guard's rules.
 REJECTED: Final[Mapping[str, int]] = {

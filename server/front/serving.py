@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import socket
 from collections.abc import Callable, Generator, Sequence
@@ -21,7 +22,7 @@ from server.front.pool import StartWorker
 from server.front.service import SessionService
 from server.front.workers import Patience, WorkerProcess
 from server.protocol.http import Readiness
-from server.protocol.worker import TransportConfig, WorkerConfig, WorkerPort
+from server.protocol.worker import LiveKitConfig, TransportConfig, WorkerConfig, WorkerPort
 from server.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 SESSIONS_SHARE: Final = 0.35
 WORKER_SHARE: Final = 0.35
 CONNECTIONS_SHARE: Final = 0.1
+ROOM_MARGIN_SECONDS: Final = 30.0  # that LiveKit keeps an empty room beyond a session's own limits
 
 
 def worker_config(settings: Settings, worker_id: str) -> WorkerConfig:
@@ -39,6 +41,7 @@ def worker_config(settings: Settings, worker_id: str) -> WorkerConfig:
         worker_id=worker_id,
         world=settings.world,
         world_options=settings.options,
+        transport=settings.transport,
         transport_settings=TransportConfig(
             bind_host=str(settings.host),
             media_addresses=settings.media_addresses,
@@ -46,12 +49,31 @@ def worker_config(settings: Settings, worker_id: str) -> WorkerConfig:
             connect_seconds=settings.connect_seconds,
             lost_seconds=settings.lost_seconds,
             bitrate=settings.bitrate,
+            livekit=livekit_config(settings),
             impair=settings.test_impair_media,
         ),
         seats=settings.max_sessions_per_worker,
         stage_deadline_seconds=settings.stage_deadline_seconds,
         torch_threads=settings.torch_threads,
         log_level=settings.log_level,
+    )
+
+
+def livekit_config(settings: Settings) -> LiveKitConfig | None:
+    """Where players are reached through LiveKit, if they are."""
+    if settings.livekit_url is None:
+        return None
+    assert settings.livekit_api_key is not None
+    assert settings.livekit_api_secret is not None
+    coming = settings.claim_seconds + settings.connect_seconds
+    return LiveKitConfig(
+        url=settings.livekit_url,
+        public_url=settings.browser_livekit_url or settings.livekit_url,
+        api_key=settings.livekit_api_key,
+        api_secret=settings.livekit_api_secret.get_secret_value(),
+        room_prefix=settings.rooms,
+        empty_seconds=math.ceil(coming + ROOM_MARGIN_SECONDS),
+        departure_seconds=math.ceil(settings.disconnect_grace_seconds + ROOM_MARGIN_SECONDS),
     )
 
 

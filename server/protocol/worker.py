@@ -26,6 +26,18 @@ class ImpairmentConfig(WireModel):
     delay: float = Field(default=0.0, ge=0, le=1)
 
 
+class LiveKitConfig(WireModel):
+    """What `server.transports.livekit.LiveKitAddress` is made of; one field each, same names."""
+
+    url: str
+    public_url: str
+    api_key: str
+    api_secret: str = Field(repr=False)
+    room_prefix: str
+    empty_seconds: int = Field(gt=0)
+    departure_seconds: int = Field(gt=0)
+
+
 class TransportConfig(WireModel):
     """What `server.transports.TransportSettings` is made of; one field each, same names."""
 
@@ -35,6 +47,7 @@ class TransportConfig(WireModel):
     connect_seconds: float = Field(default=30.0, gt=0)
     lost_seconds: float = Field(default=8.0, gt=0)
     bitrate: int = Field(default=3_000_000, gt=0)
+    livekit: LiveKitConfig | None = None
     impair: ImpairmentConfig | None = None
 
 
@@ -44,7 +57,7 @@ class WorkerConfig(WireModel):
     worker_id: str = "worker-0"
     world: str = "tiny"
     world_options: dict[str, JsonValue] = Field(default={})
-    transport: Literal["webrtc", "memory"] = "webrtc"
+    transport: Literal["webrtc", "livekit", "memory"] = "webrtc"
     transport_settings: TransportConfig = TransportConfig()
     seats: int = Field(default=4, ge=1)
     stage_deadline_seconds: float = Field(default=30.0, gt=0)  # one invocation; then it is hung

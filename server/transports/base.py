@@ -131,6 +131,12 @@ class NoMediaAddress(TransportError):
     code = "no_media_address"
 
 
+class MediaServerUnreachable(TransportError):
+    """The server between worker and players does not answer, or refuses."""
+
+    code = "media_server_unreachable"
+
+
 class TransportClosed(TransportError):
     """The session's transport has been closed."""
 

@@ -10,7 +10,7 @@ from server.transports.settings import TransportSettings
 
 __all__ = ["TransportKind", "TransportSettings", "make_transport"]
 
-TransportKind = Literal["webrtc", "memory"]
+TransportKind = Literal["webrtc", "livekit", "memory"]
 
 
 def make_transport(
@@ -23,4 +23,8 @@ def make_transport(
         from server.transports.webrtc import WebRtcTransport  # aiortc is slow to import
 
         return WebRtcTransport(session, sink, settings)
+    if kind == "livekit":
+        from server.transports.livekit.transport import LiveKitTransport
+
+        return LiveKitTransport(session, sink, settings)
     raise ValueError(f"there is no transport named {kind!r}")

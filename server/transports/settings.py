@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from server.protocol.http import IceServer
 from server.transports.impairment import Impairment
+from server.transports.livekit.address import LiveKitAddress
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class TransportSettings:
         connect_seconds: how long a connection may take to come up.
         lost_seconds: how long a live player may be silent.
         bitrate: video bits per second.
+        livekit: where LiveKit is, for its transport.
         impair: a bad network for `keys` messages, in tests.
     """
 
@@ -32,6 +34,7 @@ class TransportSettings:
     connect_seconds: float = 30.0
     lost_seconds: float = 8.0
     bitrate: int = 3_000_000
+    livekit: LiveKitAddress | None = None
     impair: Impairment | None = None
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ class Succession:
         self._max_pending = max_pending
         self._numbers = 0
         self._connections: dict[Identity, _Connection] = {}
+        self._away: dict[Identity, _Connection] = {}  # gone, but may come back under their name
 
     @property
     def live(self) -> Identity | None:
@@ -68,8 +69,29 @@ class Succession:
         older = tuple(c.who for c in self._connections.values() if c.number < connection.number)
         for old in older:
             del self._connections[old]
+        for old in [c.who for c in self._away.values() if c.number < connection.number]:
+            del self._away[old]
         connection.up, connection.heard = True, now
         return older
+
+    def away(self, who: Identity) -> bool:
+        """`who` has lost its way here and may come `back`; False where that was known already."""
+        connection = self._connections.pop(who, None)
+        if connection is None:
+            return False
+        self._away[who] = connection
+        while len(self._away) > self._max_pending:
+            del self._away[next(iter(self._away))]
+        return True
+
+    def back(self, who: Identity, now: float) -> bool:
+        """`who` was away and is on its way again; False where it is too late, and for others."""
+        connection = self._away.pop(who, None)
+        if connection is None:
+            return False
+        connection.up, connection.heard = False, now
+        self._connections[who] = connection
+        return True
 
     def heard(self, who: Identity, now: float) -> None:
         """A message or a packet of `who` has arrived."""

@@ -167,6 +167,7 @@ class Process:
         """Import what is heavy, off the loop."""
         from server.transports.factory import TransportSettings, make_transport
         from server.transports.impairment import Impairment
+        from server.transports.livekit.address import LiveKitAddress
         from server.worker.runtime import WorkerRuntime
 
         config = self._config
@@ -176,6 +177,8 @@ class Process:
         }
         if (impair := config.transport_settings.impair) is not None:
             fields["impair"] = Impairment(**impair.model_dump())
+        if (livekit := config.transport_settings.livekit) is not None:
+            fields["livekit"] = LiveKitAddress(**livekit.model_dump())
         settings = TransportSettings(**fields)
         return WorkerRuntime(
             config,

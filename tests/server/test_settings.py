@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from server.settings import BadSettings, Settings, settings_from, variables
+from server.settings import BadSettings, Settings, settings_from, variable, variables
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "settings.md"
 KEY = "k" * 20
@@ -16,7 +16,7 @@ KEY = "k" * 20
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
     for name in list(os.environ):
-        if name.startswith("VELDT_"):
+        if name.startswith(("VELDT_", "LIVEKIT_")):
             monkeypatch.delenv(name)
 
 
@@ -27,13 +27,15 @@ def with_environment(monkeypatch, **values: str) -> Settings:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `(VELDT_[A-Z_]+)` \| (.*?) \|", PAGE.read_text(), re.MULTILINE))
+    rows = dict(
+        re.findall(r"^\| `((?:VELDT|LIVEKIT)_[A-Z_]+)` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
+    )
     assert sorted(rows) == sorted(variables())
     for name, field in Settings.model_fields.items():
         default = field.default
         if isinstance(default, bool | int | float | str) and not isinstance(default, Path):
             written = str(default).lower() if isinstance(default, bool) else f"{default}"
-            assert rows[f"VELDT_{name.upper()}"].strip("`") == written.removesuffix(".0"), name
+            assert rows[variable(name)].strip("`") == written.removesuffix(".0"), name
 
 
 def test_defaults_are_safe() -> None:
@@ -112,6 +114,9 @@ def test_quotas_can_be_switched_off_by_zero(monkeypatch) -> None:
         ("VELDT_API_KEYS", "short"),
         ("VELDT_ADMIN_KEY", "short"),
         ("VELDT_TEST_IMPAIR_MEDIA", '{"loss": 2}'),
+        ("LIVEKIT_URL", "livekit.example.org"),
+        ("LIVEKIT_PUBLIC_URL", "wss://user@livekit.example.org"),
+        ("LIVEKIT_API_SECRET", "short"),
     ],
 )
 def test_a_bad_value_is_one_sentence_that_names_the_variable(monkeypatch, variable, value) -> None:
@@ -146,3 +151,17 @@ def test_secrets_do_not_show_in_their_representation(monkeypatch) -> None:
     settings = with_environment(monkeypatch, VELDT_API_KEYS=KEY, VELDT_ADMIN_KEY=KEY + "admin")
     assert KEY not in repr(settings)
     assert KEY not in str(settings.model_dump())
+
+
+def test_livekit_is_chosen_by_its_url_and_needs_its_key(monkeypatch) -> None:
+    assert Settings().transport == "webrtc"
+    with pytest.raises(BadSettings, match="LIVEKIT_URL is set, LIVEKIT_API_KEY is not"):
+        with_environment(monkeypatch, LIVEKIT_URL="https://livekit.example.org/")
+    settings = with_environment(monkeypatch, LIVEKIT_API_KEY="key", LIVEKIT_API_SECRET="s" * 32)
+    assert settings.transport == "livekit"
+    assert settings.livekit_url == settings.browser_livekit_url == "wss://livekit.example.org"
+    assert "s" * 32 not in repr(settings)
+
+
+def test_rooms_are_named_alike_after_a_restart_and_unlike_those_of_another_port() -> None:
+    assert Settings(port=1).rooms == Settings(port=1).rooms != Settings(port=2).rooms

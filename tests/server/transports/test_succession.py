@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.transports.base import PlayingElsewhere
+from server.transports.base import Identity, PlayingElsewhere
 from server.transports.succession import Succession
 
 
@@ -62,3 +62,23 @@ def test_identity_is_never_used_twice() -> None:
         assert succession.gone(who)
         seen.add(who)
     assert len(seen) == 5
+
+
+def test_whoever_was_away_comes_back_under_the_same_name_unless_a_newer_one_plays() -> None:
+    succession = Succession()
+    first, _ = succession.admit(False, 0.0)
+    succession.came_up(first, 0.0)
+    assert succession.away(first)
+    assert not succession.away(first)
+    assert succession.live is None
+    assert succession.back(first, 1.0)
+    assert succession.came_up(first, 1.0) == ()
+    assert succession.away(first)
+    second, _ = succession.admit(False, 2.0)
+    succession.came_up(second, 2.0)
+    assert not succession.back(first, 3.0)
+    assert succession.live == second
+
+
+def test_a_stranger_cannot_come_back() -> None:
+    assert not Succession().back(Identity("player-7"), 0.0)

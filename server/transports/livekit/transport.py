@@ -1,0 +1,350 @@
+"""A session's way to its players through a LiveKit room.
+
+The room is made at the first connect and deleted when the session is closed. A player is known by
+an identity that LiveKit stamps on all it sends; each connect gets an identity of its own, so that
+the newer connection replaces the older one only once it is up. Whoever else is in the room is
+counted and ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from server.protocol.rooms import WORKER, room_name
+from server.protocol.status import StatusMessage
+from server.transports.base import (
+    ConnectAnswer,
+    ConnectOffer,
+    I420Frame,
+    Identity,
+    LeaveReason,
+    MediaServerUnreachable,
+    Topic,
+    TransportClosed,
+    TransportSink,
+)
+from server.transports.gate import Gate
+from server.transports.impairment import Impaired
+from server.transports.livekit.outbox import Outgoing
+from server.transports.livekit.room import JoinedRoom
+from server.transports.livekit.service import RoomService
+from server.transports.livekit.silence import Silence
+from server.transports.livekit.tokens import Role, mint
+from server.transports.memory import replaced
+from server.transports.settings import TransportSettings
+from server.transports.succession import Succession
+
+ALIVE: Final = "veldt.alive"  # what is sent on it comes back: no timer of a hidden page is needed
+WATCH_SECONDS: Final = 1.0
+STILL_SECONDS: Final = 0.9  # a picture that old is sent again, for whoever has just come
+AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)  # between two tries to come back into the room
+ASK_SECONDS: Final = 0.2
+DELETE_SECONDS: Final = 2.0
+GOODBYE_SECONDS: Final = 0.2  # for a last message to somebody who is put out
+
+log = logging.getLogger(__name__)
+
+
+class LiveKitTransport:
+    """The `MediaTransport` of one session over LiveKit. Lives on one event loop."""
+
+    def __init__(
+        self,
+        session: str,
+        sink: TransportSink,
+        settings: TransportSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if settings.livekit is None:
+            raise ValueError("LiveKit's address is not set")
+        self.session = session
+        self.counters: Counter[str] = Counter()
+        self._address = settings.livekit
+        self._name = room_name(settings.livekit.room_prefix, session)
+        self._sink = sink
+        self._settings = settings
+        self._clock = clock
+        self._succession = Succession()
+        self._silence = Silence(round(settings.lost_seconds / WATCH_SECONDS))
+        self._gates: dict[Identity, Gate] = {}
+        self._impaired = Impaired(settings.impair)
+        self._limits: dict[Identity, asyncio.TimerHandle] = {}
+        self._room: JoinedRoom | None = None
+        self._service: RoomService | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._errands: set[asyncio.Task[None]] = set()
+        self._frame: I420Frame | None = None
+        self._frame_at = 0.0
+        self._asked_at = -ASK_SECONDS
+        self._closing: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ MediaTransport
+    async def connect(self, offer: ConnectOffer) -> ConnectAnswer:
+        """Make a place in the room for a player; see `MediaTransport.connect`.
+
+        Raises `MediaServerUnreachable` and `TransportClosed` too. Where it raises, nothing of the
+        connection is left and the sink hears nothing of it.
+        """
+        await self._be_there()
+        await self._look_for_live()
+        who, displaced = self._succession.admit(offer.take_over, self._clock())
+        for old in displaced:
+            self._end(old, LeaveReason.REPLACED)
+        self._limits[who] = asyncio.get_running_loop().call_later(
+            self._settings.connect_seconds, self._gone, who, LeaveReason.FAILED
+        )
+        token = mint(self._address, Role.PLAYER, self._name, who)
+        return ConnectAnswer("livekit", {"url": self._address.public_url, "token": token})
+
+    def send_frame(self, frame: I420Frame) -> bool:
+        """Publish one picture now. False where the worker is not in the room."""
+        self._frame, self._frame_at = frame, self._clock()
+        if self._room is None or not self._room.show(frame):
+            self.counters["frame_to_nobody"] += 1
+            return False
+        return True
+
+    def send_message(self, message: StatusMessage, to: Identity | None = None) -> bool:
+        """Send to one player, or to everybody in the room."""
+        if to is None or to == self._succession.live:
+            return self._say(message, to)
+        self.counters["message_dropped"] += 1
+        return False
+
+    async def aclose(self) -> None:
+        """Leave the room and delete it; idempotent; the sink is silent from now on."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
+        await asyncio.shield(self._closing)
+
+    # ------------------------------------------------------------------ RoomListener
+    def arrived(self, who: Identity) -> None:
+        """A participant has a media path."""
+        if who == self._succession.live:
+            return
+        now = self._clock()
+        if who not in self._succession.known and not self._succession.back(who, now):
+            self.counters["stranger"] += 1
+            log.info("session %s: %s is in the room and not expected", self.session, who)
+            return
+        if (limit := self._limits.pop(who, None)) is not None:
+            limit.cancel()
+        for old in self._succession.came_up(who, now):
+            self._end(old, LeaveReason.REPLACED)
+        self._gates[who] = Gate(now)
+        self._silence.watch(who)
+        self._sink.joined(who)
+
+    def departed(self, who: Identity, by_itself: bool) -> None:
+        """A participant is gone; one that was thrown out of its connection may come back."""
+        self._lost(who, LeaveReason.CLOSED if by_itself else LeaveReason.LOST)
+
+    def heard(self, who: Identity, topic: str, payload: bytes) -> None:
+        """A message: from a player that is up it goes on, from anybody else it is counted."""
+        gate = self._gates.get(who)
+        if gate is None:
+            self.counters["unknown_sender"] += 1
+            self._ask_who_that_was()
+            return
+        now = self._clock()
+        self._silence.heard(who)
+        self._succession.heard(who, now)
+        if topic == ALIVE:
+            return
+        known = next((each for each in Topic if each == topic), None)
+        for part in self._impaired.arriving(payload) if known is Topic.KEYS else (payload,):
+            if gate.admits(known, len(part), now) and known is not None:
+                self._sink.received(who, known, part)
+        for error in gate.refusals(now):
+            self._say(error, who)
+
+    def interrupted(self) -> None:
+        """The worker's connection is broken: for its player that is as if it were away."""
+        log.info("session %s: the connection to LiveKit is broken", self.session)
+        self._lose_everybody()
+
+    def mended(self) -> None:
+        """The worker's connection is there again."""
+        log.info("session %s: the connection to LiveKit is mended", self.session)
+
+    def thrown_out(self, reason: str) -> None:
+        """The worker is out of the room: a fresh room takes its place, if there can be one."""
+        log.warning("session %s: out of its LiveKit room: %s", self.session, reason)
+        room, self._room = self._room, None
+        if room is not None:
+            self.counters.update(room.counters)
+            self._run(room.aclose())
+        self._lose_everybody()
+        self._run(self._come_back())
+
+    # ------------------------------------------------------------------ the room
+    async def _be_there(self) -> None:
+        """Have the room, and be in it."""
+        if self._closing is not None:
+            raise TransportClosed("this session is closed")
+        if self._room is None:
+            if self._opening is None or self._opening.done():
+                self._opening = asyncio.create_task(self._open(), name=f"open {self._name}")
+            await asyncio.shield(self._opening)
+        if self._closing is not None:
+            raise TransportClosed("this session is closed")
+
+    async def _open(self) -> None:
+        if self._service is None:
+            self._service = RoomService(self._address)
+        await self._service.create(self._name)
+        room = JoinedRoom(self, self._settings.bitrate)
+        token = mint(self._address, Role.WORKER, self._name, WORKER)
+        try:
+            await room.join(self._address.url, token)
+        except BaseException:
+            await asyncio.shield(room.aclose())
+            raise
+        self._room = room
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name=f"watch {self._name}")
+
+    async def _come_back(self) -> None:
+        """Be in the room again; the session's own limits say for how long that is tried."""
+        tries = 0
+        while self._closing is None and self._room is None:
+            try:
+                await self._be_there()
+            except MediaServerUnreachable as error:
+                log.info("session %s: %s", self.session, error)
+                await asyncio.sleep(AGAIN_SECONDS[min(tries, len(AGAIN_SECONDS) - 1)])
+                tries += 1
+
+    async def _watch(self) -> None:
+        """Once a second: ask who is alive, and show the picture to whoever has just come."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            room = self._room
+            if room is None:
+                continue
+            for who in self._silence.next():
+                log.info("session %s: %s is silent", self.session, who)
+                self._gone(Identity(who), LeaveReason.LOST)
+            if watched := self._silence.watched:
+                room.say(Outgoing("alive?", ALIVE, watched, reliable=False))
+            if self._frame is not None and self._clock() - self._frame_at > STILL_SECONDS:
+                room.show(self._frame)
+
+    async def _close(self) -> None:
+        for who in self._succession.known:
+            self._succession.gone(who)
+        for limit in self._limits.values():
+            limit.cancel()
+        self._limits.clear()
+        self._gates.clear()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+            if not self._opening.cancelled():
+                self._opening.exception()  # whoever asked for it was told
+        tasks = {*self._errands, *({self._watching} if self._watching else ())}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        room, self._room, self._frame = self._room, None, None
+        if room is not None:
+            await room.aclose()
+            self.counters.update(room.counters)
+        if self._service is not None:
+            try:
+                async with asyncio.timeout(DELETE_SECONDS):
+                    await self._service.delete(self._name)
+            except (MediaServerUnreachable, TimeoutError) as error:
+                log.warning("room %s is left to the front door: %s", self._name, error)
+            await self._service.aclose()
+
+    # ------------------------------------------------------------------ players
+    def _say(self, message: StatusMessage, to: Identity | None) -> bool:
+        receivers = () if to is None else (str(to),)
+        said = self._room is not None and self._room.say(
+            Outgoing(message.model_dump_json(), Topic.STATUS, receivers)
+        )
+        if not said:
+            self.counters["message_dropped"] += 1
+        return said
+
+    async def _look_for_live(self) -> None:
+        """A page that was reloaded is gone before LiveKit tells so."""
+        live = self._succession.live
+        if live is None or self._service is None:
+            return
+        if not await self._service.has(self._name, live):
+            self._lost(live, LeaveReason.CLOSED)
+
+    def _ask_who_that_was(self) -> None:
+        """Somebody speaks before it was introduced: perhaps one of those who are expected."""
+        now = self._clock()
+        if self._limits and now - self._asked_at >= ASK_SECONDS:
+            self._asked_at = now
+            for who in self._limits:
+                self._run(self._announce(who))
+
+    async def _announce(self, who: Identity) -> None:
+        if self._service is not None:
+            try:
+                await self._service.announce(self._name, who)
+            except MediaServerUnreachable as error:
+                log.info("session %s: %s", self.session, error)
+
+    def _lose_everybody(self) -> None:
+        live = self._succession.live
+        if live is not None:
+            self._lost(live, LeaveReason.LOST)
+
+    def _lost(self, who: Identity, reason: LeaveReason) -> None:
+        """A player that was up is gone; LiveKit's client may bring it back under its name."""
+        if who == self._succession.live and self._succession.away(who):
+            self._forget(who)
+            self._sink.left(who, reason)
+
+    def _gone(self, who: Identity, reason: LeaveReason) -> None:
+        """It is over with this identity: too silent, or never up."""
+        if self._succession.gone(who):
+            self._end(who, reason)
+
+    def _end(self, who: Identity, reason: LeaveReason) -> None:
+        if reason is LeaveReason.REPLACED and who in self._gates:
+            self._say(replaced(), who)
+        self._forget(who)
+        self._run(self._remove(who))
+        self._sink.left(who, reason)
+
+    def _forget(self, who: Identity) -> None:
+        self._silence.forget(who)
+        self._gates.pop(who, None)
+        if (limit := self._limits.pop(who, None)) is not None:
+            limit.cancel()
+
+    async def _remove(self, who: Identity) -> None:
+        """Put somebody out of the room, after what it is told has left."""
+        await asyncio.sleep(GOODBYE_SECONDS)
+        if self._service is not None:
+            try:
+                await self._service.remove(self._name, who)
+            except MediaServerUnreachable as error:
+                log.info("session %s: %s stays in the room: %s", self.session, who, error)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._closing is not None:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._errands.add(task)
+        task.add_done_callback(self._errand_done)
+
+    def _errand_done(self, task: asyncio.Task[None]) -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("session %s: LiveKit errand failed", self.session, exc_info=error)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from server.transports.base import ConnectAnswer, ConnectOffer
+from server.transports.livekit.address import LiveKitAddress
+from server.transports.livekit.transport import LiveKitTransport
+from server.transports.settings import TransportSettings
+from tests.fakes.frames import i420_frame
+from tests.fakes.livekit_player import LiveKitPlayer
+from tests.fakes.sink import FakeSink
+from tests.livekit_server import LiveKitServer
+
+
+@pytest.fixture(scope="session")
+def livekit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKitServer]:
+    """The real server, shared."""
+    server = LiveKitServer(tmp_path_factory.mktemp("livekit")).start()
+    yield server
+    server.stop()
+
+
+class Stage:
+    """One session on LiveKit, with its sink, players, and a source of moving pictures."""
+
+    def __init__(self, server: LiveKitServer, session: str, **settings: Any) -> None:
+        self.address = LiveKitAddress(
+            server.url, server.url, server.key, server.secret, room_prefix="test"
+        )
+        self.session = session
+        self.sink = FakeSink()
+        self.transport = LiveKitTransport(
+            session, self.sink, TransportSettings(livekit=self.address, **settings)
+        )
+        self.sent = 0
+        self.players: list[LiveKitPlayer] = []
+        self._playing: asyncio.Task[None] | None = None
+
+    async def connect(self, *, take_over: bool = False) -> ConnectAnswer:
+        return await self.transport.connect(ConnectOffer(take_over=take_over))
+
+    async def player(self, *, take_over: bool = False, **options: Any) -> LiveKitPlayer:
+        """A player that is up."""
+        answer = await self.connect(take_over=take_over)
+        player = LiveKitPlayer(**options)
+        self.players.append(player)
+        before = len(self.sink.kinds())
+        await player.join(answer.details)
+        speaking = asyncio.create_task(player.speak())
+        await self.sink.until(lambda sink: ("joined", player.who) in sink.kinds()[before:])
+        speaking.cancel()
+        return player
+
+    def play(self, fps: float = 16) -> None:
+        async def pictures() -> None:
+            while True:
+                self.sent += 1
+                self.transport.send_frame(i420_frame(self.sent, receipt=7 << 32 | self.sent))
+                await asyncio.sleep(1 / fps)
+
+        self._playing = asyncio.create_task(pictures())
+
+    async def aclose(self) -> None:
+        if self._playing is not None:
+            self._playing.cancel()
+        for player in self.players:
+            await player.aclose()
+        await self.transport.aclose()
+
+
+@pytest.fixture
+async def make_stage(
+    livekit: LiveKitServer, request: pytest.FixtureRequest
+) -> AsyncIterator[Callable[..., Stage]]:
+    stages: list[Stage] = []
+
+    def make(server: LiveKitServer | None = None, **settings: Any) -> Stage:
+        name = f"{abs(hash(request.node.nodeid)) % 10**8}-{len(stages)}"
+        stages.append(Stage(server or livekit, name, **settings))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        await stage.aclose()
+
+
+@pytest.fixture
+async def stage(make_stage: Callable[..., Stage]) -> Stage:
+    return make_stage()
