@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
@@ -106,6 +107,11 @@ class _ServiceCollector(Collector):
         yield GaugeMetricFamily(
             "veldt_seats_capacity", "Seats of all workers.", value=occupancy.capacity
         )
+        tasks = GaugeMetricFamily(
+            "veldt_tasks", "asyncio tasks that are not done.", labels=["process"]
+        )
+        tasks.add_metric(["front"], len(asyncio.all_tasks()))
+        yield tasks
         live = self._service.live()
         sessions = GaugeMetricFamily(
             "veldt_sessions", "Sessions that are not over, by state.", labels=["state"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
@@ -45,6 +46,8 @@ def worker_stats(
         Sample(name="veldt_worker_sessions_playing", value=len(loaded.playing())),
         Sample(name="veldt_worker_loop_lag_p99_seconds", value=lag.p99_seconds()),
         Sample(name="veldt_worker_lease_grants_total", value=loaded.lease.grants),
+        Sample(name="veldt_worker_slots_used", value=loaded.orchestrator.diagnostics().slots_used),
+        Sample(name="veldt_worker_tasks", value=len(asyncio.all_tasks())),
         Sample(name="veldt_worker_undecoded_chunks", value=loaded.undecoded.count),
     ]
     states = Counter(session.state.value for session in sessions)

@@ -25,6 +25,7 @@ class Session:
         self.headers = {"Authorization": f"Bearer {created['session_token']}"}
         self.path = f"/v1/sessions/{self.id}"
         self.player = RtcPlayer(decode=False)
+        self.left = False
 
     async def answer(self, offer: str, *, take_over: bool = False) -> str:
         """Bring an offer; raises with the problem's text where it is refused."""
@@ -67,6 +68,7 @@ class Session:
         """DELETE, then close the connection; returns the status code."""
         response = await self._http.delete(self.path, headers=self.headers)
         await self.player.aclose()
+        self.left = True
         return response.status_code
 
 
@@ -92,10 +94,15 @@ class Players:
         await session.play()
         return session
 
+    def forget_closed(self) -> None:
+        """Keep no record of sessions that have been left."""
+        self._opened = [session for session in self._opened if not session.left]
+
     async def leave_all(self) -> None:
         """End whatever is still open."""
         for session in self._opened:
-            await session.leave()
+            if not session.left:
+                await session.leave()
 
 
 @asynccontextmanager
