@@ -159,7 +159,7 @@ class ChunkLoop:
     # ------------------------------------------------------------------ wanting
     def _wanted(self) -> bool:
         """Whether the next chunk is worth making, whenever that is."""
-        if self._policy is None or not self._hooks.may_run() or len(self.records) > 1:
+        if self._policy is None or not self._hooks.may_run():
             return False
         index, idle = self._next_control, self._policy.idle
         if index == 0 or idle is Idle.CONTINUE:
@@ -172,8 +172,8 @@ class ChunkLoop:
 
     def _ready(self) -> bool:
         """Whether a grant could be used this very moment, to its last output."""
-        if not self._wanted() or self._worker.undecoded.count > 1:
-            return False
+        if not self._wanted() or len(self.records) > 1 or self._worker.undecoded.count > 1:
+            return False  # control n at most one ahead of the lowest chunk that is not all out
         pipeline, index = self._pipeline, self._next_control
         if not pipeline.stage_free(self._worker.exclusive_stage):
             return False
