@@ -168,9 +168,7 @@ export class App {
       releaseAll: () => {
         game.controls.releaseAll();
       },
-      shortcut: (shortcut) => {
-        this.#shortcut(shortcut);
-      },
+      shortcut: (shortcut) => this.#shortcut(shortcut),
       other: () => {
         if (game.face === "paused" && !this.#help.open) game.pause(false);
       },
@@ -201,28 +199,30 @@ export class App {
     if (takesKeys(this.#game.face)) this.#game.controls.press(code, holder, atMs);
   }
 
-  #shortcut(shortcut: Shortcut): void {
+  /** @returns whether it did anything. */
+  #shortcut(shortcut: Shortcut): boolean {
     const game = this.#game;
     switch (shortcut) {
       case "menu":
       case "help":
-        if (!this.#help.open) {
-          this.#help.show(game.world?.controls ?? [], takesKeys(game.face), this.#layout);
-        }
-        return;
+        if (this.#help.open) return false; // the dialog closes itself
+        this.#help.show(game.world?.controls ?? [], takesKeys(game.face), this.#layout);
+        return true;
       case "hud":
         this.#hud.open = !this.#hud.open;
         this.#preferences.set("hud", this.#hud.open ? "on" : "off");
-        return;
+        return true;
       case "fullscreen":
         void toggleFullscreen();
-        return;
+        return true;
       case "reset":
-        if (takesKeys(game.face)) game.reset();
-        return;
+        if (!takesKeys(game.face)) return false;
+        game.reset();
+        return true;
       case "pause":
-        if (takesKeys(game.face)) game.pause(game.face !== "paused");
-        return;
+        if (!takesKeys(game.face)) return false;
+        game.pause(game.face !== "paused");
+        return true;
     }
   }
 

@@ -7,7 +7,8 @@ export interface KeyboardHandlers {
   readonly pressed: (code: string, atMs: number) => void;
   readonly released: (code: string) => void;
   readonly releaseAll: () => void;
-  readonly shortcut: (shortcut: Shortcut) => void;
+  /** @returns whether it did anything; then the browser is not to do something of its own. */
+  readonly shortcut: (shortcut: Shortcut) => boolean;
   /** A key without a meaning of its own: it wakes a paused world. */
   readonly other: () => void;
 }
@@ -39,7 +40,7 @@ export function listenToKeyboard(window: Window, handlers: KeyboardHandlers): ()
         if (meaning.kind === "press") handlers.pressed(meaning.code, event.timeStamp);
         return;
       case "shortcut":
-        if (!event.altKey) handlers.shortcut(meaning.shortcut);
+        if (!event.altKey && handlers.shortcut(meaning.shortcut)) event.preventDefault();
         return;
       case "alt":
         if (handlers.playing()) event.preventDefault();

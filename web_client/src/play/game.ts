@@ -12,8 +12,8 @@ import { ApiProblem } from "../session/api";
 import { eventOf } from "../session/events";
 import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/face";
 import { END_STATE, reachable } from "../session/life";
+import { patiently } from "../session/patience";
 import type { StoredSession } from "../session/store";
-import { createSession } from "../session/create";
 import { NO_WEBRTC, troubleOf } from "../session/trouble";
 import { Attached } from "./attached";
 import { Controls } from "./controls";
@@ -117,11 +117,7 @@ export class Game {
     try {
       await this.#leaving;
       const body = { world: this.world?.name ?? null, start_point: startPoint };
-      const { api, clock } = this.#options;
-      const created = await createSession(api, clock, body, (stage) => {
-        this.#stage = stage;
-        this.#view.changed();
-      });
+      const created = await this.#patiently(() => this.#options.api.create(body));
       const session: StoredSession = {
         id: created.session_id,
         token: created.session_token,
@@ -224,12 +220,20 @@ export class Game {
   // ---------------------------------------------------------------- inside
   async #loadWorlds(): Promise<void> {
     try {
-      this.#worlds = await this.#options.api.worlds();
+      this.#worlds = await this.#patiently(() => this.#options.api.worlds());
+      this.#stage = null;
       if (this.world !== null) this.controls.useLegend(this.world.controls);
       this.#view.changed();
     } catch (error) {
       if (this.#attached === null) this.#set({ trouble: troubleOf(error) });
     }
+  }
+
+  #patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    return patiently(this.#options.api, this.#options.clock, ask, (stage) => {
+      this.#stage = stage;
+      this.#view.changed();
+    });
   }
 
   async #goOn(attached: Attached): Promise<void> {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { FakeClock } from "../testing/fakeClock";
 import { Api, ApiProblem, ApiUnreachable, type Fetch } from "./api";
-import { createSession } from "./create";
 import { eventOf } from "./events";
 import { END_STATE, MOVES, reachable, terminal } from "./life";
+import { patiently } from "./patience";
 import { EventLines } from "./sse";
 import { SessionStore, type Shelf } from "./store";
 import { troubleOf } from "./trouble";
@@ -151,7 +151,7 @@ describe("Api", () => {
   });
 });
 
-describe("createSession", () => {
+describe("patiently", () => {
   /** Lets the promises that are due run, then steps the clock, until `done`. */
   async function stepUntil(clock: FakeClock, done: Promise<unknown>): Promise<void> {
     const state = { over: false };
@@ -175,7 +175,13 @@ describe("createSession", () => {
           : (answers.shift() ?? new Response("", { status: 500 })),
       );
     const stages: string[] = [];
-    const done = createSession(new Api(fetch, clock), clock, {}, (stage) => stages.push(stage));
+    const api = new Api(fetch, clock);
+    const done = patiently(
+      api,
+      clock,
+      () => api.create({}),
+      (stage) => stages.push(stage),
+    );
     await stepUntil(clock, done);
     expect((await done).session_id).toBe("s");
     expect(stages).toEqual(["loading the world", "loading the world"]);
@@ -183,22 +189,22 @@ describe("createSession", () => {
 
   it("gives up after a while, and at once where asking again is no use", async () => {
     const clock = new FakeClock();
-    const full = createSession(
-      new Api(() => Promise.resolve(problem(429, "queue_full")), clock),
-      clock,
-      {},
-      () => undefined,
-    );
+    const create = (status: number, code: string): Promise<unknown> => {
+      const api = new Api(() => Promise.resolve(problem(status, code)), clock);
+      return patiently(
+        api,
+        clock,
+        () => api.create({}),
+        () => undefined,
+      );
+    };
+    const full = create(429, "queue_full");
     const refused = expect(full).rejects.toThrow(ApiProblem);
     await stepUntil(clock, full);
     await refused;
-    const wrong = createSession(
-      new Api(() => Promise.resolve(problem(422, "unknown_start_point")), clock),
-      clock,
-      {},
-      () => undefined,
-    );
-    await expect(wrong).rejects.toMatchObject({ code: "unknown_start_point" });
+    await expect(create(422, "unknown_start_point")).rejects.toMatchObject({
+      code: "unknown_start_point",
+    });
   });
 });
 

@@ -37,10 +37,3 @@ export const NO_WEBRTC: Trouble = {
   code: "no_webrtc",
   detail: "RTCPeerConnection is missing or could not be made.",
 };
-
-/** Whether asking again in a moment may help: a seat or a worker is about to be there. */
-export function passing(error: unknown): boolean {
-  return (
-    error instanceof ApiProblem && (error.code === "queue_full" || error.code === "no_worker")
-  );
-}

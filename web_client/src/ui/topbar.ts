@@ -54,10 +54,17 @@ export class Topbar {
   render(game: Game): void {
     const { face } = game;
     setText(this.#world, game.world?.title ?? "veldt");
-    setText(this.#pill, face === "slow" ? slowWords(game.facts.slow) : PILL[face]);
+    setText(this.#pill, pillWords(game));
     for (const button of this.#session) button.hidden = !IN_SESSION.has(face);
     for (const button of this.#playing) button.hidden = !takesKeys(face);
   }
+}
+
+function pillWords(game: Game): string {
+  const { face, stage } = game;
+  if (face === "slow") return slowWords(game.facts.slow);
+  const waits = face === "checking" || (face === "arriving" && game.world === null);
+  return waits && stage !== null ? `Getting ready: ${stage}` : PILL[face];
 }
 
 function tool(testid: string, label: string, path: string, onclick: () => void): HTMLButtonElement {
