@@ -1,6 +1,7 @@
 /** Puts the game and its page together. */
 import { browserClock } from "./clock";
-import { DirectConnection, withoutBuffer } from "./connection/direct";
+import { makeConnection } from "./connection/choose";
+import { withoutBuffer } from "./connection/direct";
 import { newNonce } from "./connection/nonce";
 import type { Shortcut } from "./input/keyboard";
 import { listenToKeyboard } from "./input/listen";
@@ -47,7 +48,7 @@ export class App {
         clock: browserClock,
         api: new Api((url, init) => fetch(url, init), browserClock),
         store: new SessionStore(() => sessionStorage),
-        makeConnection: (handlers) => new DirectConnection(browserClock, handlers),
+        makeConnection: (handlers, transport) => makeConnection(browserClock, transport, handlers),
         nonce: () => newNonce((into) => crypto.getRandomValues(into)),
         preflight: canConnect,
         reloaded: wasReloaded(),

@@ -12,7 +12,8 @@ const MAX_BUFFERED_BYTES = 16 * 1024; // of keys: newer ones replace those that 
 export type Gone =
   | "no-path" // it never came up
   | "lost" // it was up, and nothing gets through any more
-  | "closed"; // the server has closed it
+  | "closed" // the server has closed it
+  | "elsewhere"; // somebody else has come under its name
 
 export interface DirectHandlers {
   readonly track: (stream: MediaStream, receiver: RTCRtpReceiver) => void;
@@ -47,7 +48,7 @@ export class DirectConnection {
   }
 
   /** Gather addresses, let `answer` ask the server, and join. Throws what `answer` throws. */
-  async join(answer: (sdp: string) => Promise<Connection>): Promise<void> {
+  async join(answer: (sdp: string | null) => Promise<Connection>): Promise<void> {
     await this.#peer.setLocalDescription(await this.#peer.createOffer());
     await this.#gathered();
     const { sdp } = await answer(this.#peer.localDescription?.sdp ?? "");
@@ -66,6 +67,11 @@ export class DirectConnection {
 
   sendCommand(command: Command): void {
     if (this.#command.readyState === "open") this.#command.send(encode(command));
+  }
+
+  /** Direct WebRTC says on the status channel what its frames show. */
+  frameAt(): null {
+    return null;
   }
 
   async stats(): Promise<RTCStatsReport | null> {

@@ -1,16 +1,18 @@
 import type { Clock } from "../clock";
-import type { Command, Connection, Keys, StatusMessage } from "../protocol/messages";
+import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import { type Api, ApiProblem, type Credentials } from "../session/api";
 import type { Link } from "../session/face";
 import { type Asked, Commands } from "./commands";
 import type { DirectHandlers, Gone } from "./direct";
 import { LINGERING_MS, type Outcome, Redial } from "./redial";
 
-/** What a link needs of a connection; `DirectConnection` is one. */
+/** What a link needs of a connection; `DirectConnection` and `LiveKitConnection` are two. */
 export interface MediaConnection {
-  join(answer: (sdp: string) => Promise<Connection>): Promise<void>;
+  join(answer: (sdp: string | null) => Promise<Connection>): Promise<void>;
   sendKeys(keys: Keys): void;
   sendCommand(command: Command): void;
+  /** What the displayed frame with this RTP timestamp shows, where the frames carry it. */
+  frameAt(rtpTimestamp: number): FrameReceipt | null;
   stats(): Promise<RTCStatsReport | null>;
   close(): void;
 }
@@ -78,6 +80,10 @@ export class PlayerLink {
     this.#commands?.ask(asked, done);
   }
 
+  frameAt(rtpTimestamp: number): FrameReceipt | null {
+    return this.#connection?.frameAt(rtpTimestamp) ?? null;
+  }
+
   async stats(): Promise<RTCStatsReport | null> {
     return (await this.#connection?.stats()) ?? null;
   }
@@ -120,6 +126,7 @@ export class PlayerLink {
 
   #opened(connection: MediaConnection): void {
     const nonce = this.#nonce();
+    this.#commands?.end();
     const commands = new Commands(this.#clock, `${nonce}`, (command) => {
       connection.sendCommand(command);
     });
@@ -146,6 +153,10 @@ export class PlayerLink {
 
   #gone(why: Gone): void {
     this.#drop();
+    if (why === "elsewhere") {
+      this.#set("elsewhere", null);
+      return;
+    }
     if (why !== "no-path") {
       // It was up. What still counts as live over there may be this very connection.
       this.#redial = new Redial(this.#clock.now() + LINGERING_MS, Math.random);

@@ -1,4 +1,5 @@
-import { type LinkHandlers, PlayerLink } from "../connection/link";
+import type { DirectHandlers } from "../connection/direct";
+import { type LinkHandlers, type MediaConnection, PlayerLink } from "../connection/link";
 import type { SessionEvent } from "../protocol/messages";
 import type { ApiProblem } from "../session/api";
 import { eventOf, SessionEvents } from "../session/events";
@@ -27,7 +28,8 @@ export class Attached {
     this.#options = options;
     this.#handlers = handlers;
     const { clock, api, makeConnection, nonce } = options;
-    this.link = new PlayerLink(clock, api, session, makeConnection, nonce, {
+    const make = (to: DirectHandlers): MediaConnection => makeConnection(to, session.transport);
+    this.link = new PlayerLink(clock, api, session, make, nonce, {
       ...handlers,
       refused: () => {
         this.ask();

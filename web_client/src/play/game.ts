@@ -1,4 +1,5 @@
 /** One player's game in this page: facts, and what moves them. Knows no DOM element. */
+import { transportOf } from "../connection/choose";
 import { readRtcStats } from "../hud/rtcStats";
 import type { HudSnapshot } from "../hud/snapshot";
 import type {
@@ -91,7 +92,7 @@ export class Game {
       session: this.sessionId,
       nonce: this.controls.nonce,
       sent_seq: this.controls.seq,
-      transport: this.#facts.link === "up" ? "webrtc" : null,
+      transport: this.#facts.link === "up" ? (this.#attached?.session.transport ?? null) : null,
     });
   }
 
@@ -123,6 +124,7 @@ export class Game {
         token: created.session_token,
         world: created.world,
         startPoint,
+        transport: transportOf(created.transport),
       };
       this.#options.store.save(session);
       this.#adopt(session, created.status).join(true);
@@ -202,7 +204,8 @@ export class Game {
 
   /** A frame is on screen. */
   displayed(rtp: number | null, atMs: number, presentedFrames: number): void {
-    this.#saw(this.#meters.displayed(rtp, atMs, presentedFrames));
+    const known = rtp === null ? null : this.#attached?.link.frameAt(rtp);
+    this.#saw(this.#meters.displayed(rtp, atMs, presentedFrames, known));
   }
 
   /** Once a second: figures that have to be asked for. */

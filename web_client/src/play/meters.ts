@@ -88,9 +88,19 @@ export class Meters {
     return frames.flatMap((frame) => this.#offset.published(frame).map((match) => this.#saw(match)));
   }
 
-  /** A frame is on screen. @returns which frames that identifies. */
-  displayed(rtp: number | null, atMs: number, presentedFrames: number): Shown[] {
+  /**
+   * A frame is on screen. @returns which frames that identifies.
+   *
+   * @param known what the frame itself says that it shows, where frames can.
+   */
+  displayed(
+    rtp: number | null,
+    atMs: number,
+    presentedFrames: number,
+    known: FrameReceipt | null = null,
+  ): Shown[] {
     this.frames.displayed(atMs, presentedFrames);
+    if (known !== null) return [this.#saw({ frame: known, displayedAtMs: atMs })];
     if (rtp === null) return [];
     return this.#offset.displayed(rtp, atMs).map((match) => this.#saw(match));
   }

@@ -1,5 +1,6 @@
 /** What a game needs of the page around it, and what it tells it. */
 import type { Clock } from "../clock";
+import type { Transport } from "../connection/choose";
 import type { DirectHandlers } from "../connection/direct";
 import type { MediaConnection } from "../connection/link";
 import type { Api } from "../session/api";
@@ -9,7 +10,7 @@ export interface GameOptions {
   readonly clock: Clock;
   readonly api: Api;
   readonly store: SessionStore;
-  readonly makeConnection: (handlers: DirectHandlers) => MediaConnection;
+  readonly makeConnection: (handlers: DirectHandlers, transport: Transport) => MediaConnection;
   readonly nonce: () => number;
   /** Whether this browser can play at all. */
   readonly preflight: () => boolean;

@@ -1,4 +1,5 @@
 /** What survives a reload of this tab: which session it plays. Nothing of it leaves the browser. */
+import { type Transport, transportOf } from "../connection/choose";
 import type { Credentials } from "./api";
 
 const KEY = "veldt.session";
@@ -6,6 +7,7 @@ const KEY = "veldt.session";
 export interface StoredSession extends Credentials {
   readonly world: string;
   readonly startPoint: string | null;
+  readonly transport: Transport;
 }
 
 /** The part of `Storage` that is used; a browser may refuse all of it. */
@@ -56,7 +58,13 @@ function parse(text: string | null): StoredSession | null {
     return null;
   }
   if (typeof value !== "object" || value === null) return null;
-  const { id, token, world, startPoint } = value as Partial<Record<string, unknown>>;
+  const { id, token, world, startPoint, transport } = value as Partial<Record<string, unknown>>;
   if (typeof id !== "string" || typeof token !== "string" || typeof world !== "string") return null;
-  return { id, token, world, startPoint: typeof startPoint === "string" ? startPoint : null };
+  return {
+    id,
+    token,
+    world,
+    startPoint: typeof startPoint === "string" ? startPoint : null,
+    transport: transportOf(transport),
+  };
 }

@@ -1,6 +1,6 @@
 import type { DirectHandlers } from "../connection/direct";
 import type { MediaConnection } from "../connection/link";
-import type { Command, Connection, Keys, StatusMessage } from "../protocol/messages";
+import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 
 /** A connection whose other end is the test. */
 export class FakeConnection implements MediaConnection {
@@ -14,7 +14,7 @@ export class FakeConnection implements MediaConnection {
     this.handlers = handlers;
   }
 
-  async join(answer: (sdp: string) => Promise<Connection>): Promise<void> {
+  async join(answer: (sdp: string | null) => Promise<Connection>): Promise<void> {
     this.joined = await answer("offer");
   }
 
@@ -24,6 +24,10 @@ export class FakeConnection implements MediaConnection {
 
   sendCommand(command: Command): void {
     this.commands.push(command);
+  }
+
+  frameAt(): FrameReceipt | null {
+    return null;
   }
 
   stats(): Promise<null> {
