@@ -198,7 +198,6 @@ class Flow:
             desk.failed += 1
         if work.epoch != cell.session.epoch:
             self._count_stale(cell.session)
-            self._life.advance(cell.session)
 
     def _back(self, cell: Cell) -> None:
         session = cell.session

@@ -49,9 +49,6 @@ class Lifecycle:
             return
         if session.phase is Phase.QUARANTINED:
             self._scheduler.joined(1)
-            retried = {cell.desk.name for cell in session.cells if cell.holds_state}
-            for name in retried:
-                session.release_failures.pop(name, None)
             session.report = None
         if drain and session.phase in (Phase.OPEN, Phase.DRAINING):
             session.phase = Phase.DRAINING
@@ -94,6 +91,7 @@ class Lifecycle:
     def released(self, cell: Cell) -> None:
         """The actor has given the state of `cell` back."""
         self._forget_state(cell)
+        cell.session.release_failures.pop(cell.desk.name, None)  # of an earlier attempt
         self._chore_done(cell)
         self.advance(cell.session)
 
@@ -123,7 +121,7 @@ class Lifecycle:
 
     # -------------------------------------------------------------- steps
     def advance(self, session: Session) -> None:
-        """Take steps until one has to wait; call again when anything of the session ends."""
+        """Take steps until one is a chore; call again when that is done."""
         while session.chore_at is None:
             if not session.steps:
                 self._arrived(session)
@@ -134,9 +132,7 @@ class Lifecycle:
                 self._count_leaks(session)
                 session.restart()
             elif step is Step.RELEASE:
-                if cell.running:
-                    return
-                if cell.holds_state:
+                if cell.holds_state:  # what it still runs comes first: the actor is busy with it
                     self._begin_chore(
                         cell, Release(cell.desk.name, session.id, session.epoch, session.stamp)
                     )

@@ -146,8 +146,13 @@ def _ends(spec: StreamingPipelineSpec) -> Iterator[SpecFault]:
                 )
     for index, edge in enumerate(spec.edges):
         if edge.artifact not in producers and edge.artifact not in consumed:
+            looked_at = ", ".join(
+                f"stages[{place}].{field}"
+                for place in range(len(spec.stages))
+                for field in ("inputs", "outputs")
+            )
             yield SpecFault(
-                f"edges[{index}].artifact", f"no stage produces or consumes {edge.artifact!r}"
+                f"edges[{index}].artifact", f"none of {looked_at} names {edge.artifact!r}"
             )
         if edge.streaming and edge.artifact not in producers:
             yield SpecFault(f"edges[{index}].streaming", "an artifact from outside comes whole")
@@ -180,19 +185,24 @@ def _groups(spec: StreamingPipelineSpec) -> Iterator[SpecFault]:
             )
     for index, group in enumerate(spec.resource_groups):
         if group.name not in used:
-            yield SpecFault(f"resource_groups[{index}].name", f"no stage is in {group.name!r}")
+            looked_at = ", ".join(
+                f"stages[{place}].resource_group" for place in range(len(spec.stages))
+            )
+            yield SpecFault(
+                f"resource_groups[{index}].name", f"none of {looked_at} is {group.name!r}"
+            )
 
 
 def _cycles(spec: StreamingPipelineSpec) -> Iterator[SpecFault]:
     """Peel off stages whose inputs are all there; what cannot be peeled stands in a cycle."""
-    produced = {name for stage in spec.stages for name in stage.outputs}
+    waiting = Counter(name for stage in spec.stages for name in stage.outputs)
     left = dict(enumerate(spec.stages))
     while free := [
-        index for index, stage in left.items() if not any(name in produced for name in stage.inputs)
+        index for index, stage in left.items() if not any(waiting[name] for name in stage.inputs)
     ]:
         for index in free:
-            produced.difference_update(left.pop(index).outputs)
+            waiting.subtract(left.pop(index).outputs)
     for index, stage in left.items():
-        waits = ", ".join(repr(name) for name in stage.inputs if name in produced)
+        waits = ", ".join(repr(name) for name in stage.inputs if waiting[name])
         yield SpecFault(f"stages[{index}].inputs", f"waits for {waits}, in or behind a cycle")
         yield SpecFault(f"stages[{index}].outputs", f"stands in or behind a cycle through {waits}")
