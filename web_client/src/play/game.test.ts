@@ -334,6 +334,18 @@ describe("Game", () => {
     expect(game.face).toBe("arriving");
   });
 
+  it("waits for a world that is being loaded, and says so", async () => {
+    server
+      .on("GET /v1/worlds", () => json({ worlds: [] }), () => json(WORLDS))
+      .on("GET /readyz", () => json({ ready: false, stage: "loading the world" }, 503));
+    const begun = game.begin();
+    await settled();
+    expect([game.face, game.world, game.stage]).toEqual(["arriving", null, "loading the world"]);
+    clock.step(1000);
+    await begun;
+    expect([game.face, game.world?.name, game.stage]).toEqual(["arriving", "tiny", null]);
+  });
+
   it("says that the server does not answer, and finds it when asked again", async () => {
     server.on("GET /v1/worlds", () => new Error("refused"), () => json(WORLDS));
     await game.begin();

@@ -223,7 +223,12 @@ export class Game {
   // ---------------------------------------------------------------- inside
   async #loadWorlds(): Promise<void> {
     try {
-      this.#worlds = await this.#patiently(() => this.#options.api.worlds());
+      this.#worlds = await this.#patiently(async () => {
+        const worlds = await this.#options.api.worlds();
+        // The front door is there before its worker has loaded anything.
+        if (worlds.length === 0) throw new ApiProblem(503, "no_worker", "no world is loaded", null);
+        return worlds;
+      });
       this.#stage = null;
       if (this.world !== null) this.controls.useLegend(this.world.controls);
       this.#view.changed();
