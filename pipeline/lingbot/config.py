@@ -101,6 +101,10 @@ def infer_dit(shapes: Shapes, heads: int | None = None, text_len: int = 512) -> 
     ffn = _shape(shapes, "blocks.0.ffn.0.weight", 2)
     if heads is None and patch[0] % HEAD_DIM:
         raise LingBotError(f"dim {patch[0]} is no multiple of {HEAD_DIM}: give heads=")
+    if patch[1] != NOISY_CHANNELS + CONDITION_CHANNELS:
+        raise LingBotError(f"it takes {patch[1]} input channels, not 36: no image-to-video model")
+    if control[1] // PATCH**2 not in (CAM_CHANNELS, ACT_CHANNELS):
+        raise LingBotError(f"its control has {control[1]} features, not 1536 (cam) or 1792 (act)")
     return DiTConfig(
         dim=patch[0],
         ffn_dim=ffn[0],

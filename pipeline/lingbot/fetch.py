@@ -105,7 +105,7 @@ def fetch_weights(
         ) from fault
     except OSError as fault:
         raise FetchFailed(
-            f"{fault.filename or destination} cannot be written ({fault.strerror}); "
+            f"{fault.filename or destination} cannot be used ({fault.strerror}); "
             "choose another directory with --to"
         ) from fault
     return find_checkpoint(destination)

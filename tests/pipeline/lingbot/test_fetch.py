@@ -192,7 +192,7 @@ def test_no_network_is_said_in_one_sentence(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(FetchFailed, match=r"file.* cannot be written .*--to"):
+    with pytest.raises(FetchFailed, match=r"file.* cannot be used .*--to"):
         fetched(hub, tmp_path / "file" / "to")
 
 
