@@ -14,6 +14,7 @@ from server.protocol import command, http, keys, status
 from server.protocol.base import WireModel
 from server.protocol.schema import SCHEMA_FILE, rendered, schema
 
+FOR_OPERATORS = {"Health", "Sessions", "WorkerDraining"}  # the page never asks for these
 CLIENT = Path(__file__).resolve().parents[2] / "web_client"
 
 
@@ -21,14 +22,15 @@ def test_committed_schema_is_the_generated_one() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == rendered(), "run 'make types'"
 
 
-def test_every_wire_model_is_in_the_schema() -> None:
+def test_every_wire_model_of_the_page_is_in_the_schema() -> None:
     models = {
         name
         for module in (command, http, keys, status)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel) and value is not WireModel
     }
-    assert models <= set(schema()["$defs"])
+    assert models - FOR_OPERATORS <= set(schema()["$defs"])
+    assert models >= FOR_OPERATORS
 
 
 def test_what_the_server_writes_has_every_field_and_what_it_reads_may_leave_defaults_out() -> None:
