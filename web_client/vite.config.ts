@@ -7,6 +7,7 @@ export default defineConfig({
     // The page's policy allows no data: addresses for scripts or styles.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 600, // livekit-client, which only LiveKit's players load
   },
   server: {
     host: "127.0.0.1",

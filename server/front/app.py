@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from server.front import health, problems, sessions, worlds
 from server.front.guard import Guard
 from server.front.hosts import HostRule
+from server.front.livekit import livekit_sources
 from server.front.pool import StartWorker, already_running
 from server.front.service import SessionService
 from server.front.static import PlayerPage
@@ -69,5 +70,6 @@ def create_app(settings: Settings, workers: Sequence[StartWorker | WorkerPort]) 
         ),
         origins=settings.allowed_origins,
         max_body_bytes=settings.max_body_bytes,
+        connects_to=livekit_sources(settings.browser_livekit_url),
     )
     return app

@@ -24,12 +24,12 @@ BODY_SECONDS: Final = 15.0  # for the whole body to arrive
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "media-src 'self' blob: mediastream:; font-src 'self'; connect-src 'self'; "
+    "media-src 'self' blob: mediastream:; font-src 'self'; connect-src 'self'{elsewhere}; "
     "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
 SECURITY_HEADERS: Final[Mapping[bytes, bytes]] = {
-    b"content-security-policy": _CSP.encode(),
+    b"content-security-policy": _CSP.format(elsewhere="").encode(),
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
     b"x-frame-options": b"DENY",
@@ -49,8 +49,24 @@ class Guard:
         origins: tuple[str, ...] = (),
         max_body_bytes: int = 1_000_000,
         body_seconds: float | None = None,
+        connects_to: tuple[str, ...] = (),
     ) -> None:
+        """Guard `app`.
+
+        Args:
+            app: What is guarded.
+            hosts: The names that it answers to.
+            origins: Of other sites whose pages may use it.
+            max_body_bytes: Longest body.
+            body_seconds: How long a body may take to arrive.
+            connects_to: Where the page may connect besides this service (sources of CSP).
+        """
         self._app = app
+        elsewhere = "".join(f" {source}" for source in connects_to)
+        self._headers = {
+            **SECURITY_HEADERS,
+            b"content-security-policy": _CSP.format(elsewhere=elsewhere).encode(),
+        }
         self._hosts = hosts
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._max_body_bytes = max_body_bytes
@@ -62,7 +78,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # a websocket: there are none here
-        answer = _Answer(send)
+        answer = _Answer(send, self._headers)
         try:
             asked = self._check_host(scope)
             self._check_origin(scope, asked)
@@ -150,8 +166,8 @@ class Guard:
 class _Answer:
     """`send` that adds the security headers and knows whether an answer has begun."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, headers: Mapping[bytes, bytes]) -> None:
+        self._send, self._headers = send, headers
         self.started = False
 
     async def __call__(self, message: Message) -> None:
@@ -159,7 +175,7 @@ class _Answer:
             self.started = True
             headers = list(message.get("headers", ()))
             present = {name.lower() for name, _ in headers}
-            headers += [item for item in SECURITY_HEADERS.items() if item[0] not in present]
+            headers += [item for item in self._headers.items() if item[0] not in present]
             message = {**message, "headers": headers}
         await self._send(message)
 

@@ -4,13 +4,14 @@ import { decode, encode, MAX_MESSAGE_BYTES, TOPICS } from "../protocol/codec";
 import { NotInSchema } from "../protocol/guard";
 import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import type { DirectHandlers, Gone } from "./direct";
+import type * as Library from "./livekitClient";
 
 const UP_MS = 12_000; // then there is no way through, and the page says so
 const WORKER = "worker"; // whose messages count; LiveKit stamps the sender
 /** What comes on this topic goes back: a hidden page answers too, although its timers sleep. */
 const ALIVE = "veldt.alive";
 
-type Library = typeof import("./livekitClient");
+type Video = Pick<RemoteVideoTrack, "lookupFrameMetadata" | "receiver">;
 
 /** One stay in a LiveKit room: one video, messages by topic, receipts in the frames' metadata. */
 export class LiveKitConnection {
@@ -18,7 +19,7 @@ export class LiveKitConnection {
   readonly #handlers: DirectHandlers;
   #room: Room | null = null;
   #metadata: Worker | null = null;
-  #track: RemoteVideoTrack | null = null;
+  #track: Video | null = null;
   #up = false;
   #over = false;
   #greeted = false;
@@ -80,7 +81,10 @@ export class LiveKitConnection {
     this.#leave();
   }
 
-  #makeRoom({ DefaultReconnectPolicy, DisconnectReason, FrameMetadataWorker, Room, RoomEvent, Track }: Library): Room {
+  #makeRoom(library: typeof Library): Room {
+    const { DefaultReconnectPolicy, DisconnectReason, FrameMetadataWorker, Room, RoomEvent, Track, setLogLevel } =
+      library;
+    setLogLevel("warn");
     this.#metadata = new FrameMetadataWorker();
     const room = new Room({
       adaptiveStream: false,
@@ -92,7 +96,7 @@ export class LiveKitConnection {
     room.on(RoomEvent.TrackSubscribed, (track: RemoteTrack, _, { identity }) => {
       const { receiver } = track;
       if (this.#over || identity !== WORKER || track.kind !== Track.Kind.Video || !receiver) return;
-      this.#track = track as RemoteVideoTrack;
+      this.#track = track as RemoteTrack & Video;
       this.#handlers.track(new MediaStream([track.mediaStreamTrack]), receiver);
     });
     room.on(RoomEvent.DataReceived, (payload, sender, _, topic) => {

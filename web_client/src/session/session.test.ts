@@ -50,7 +50,7 @@ describe("EventLines", () => {
 });
 
 describe("SessionStore", () => {
-  const session = { id: "s", token: "t", world: "tiny", startPoint: "hut" };
+  const session = { id: "s", token: "t", world: "tiny", startPoint: "hut", transport: "webrtc" as const };
 
   function shelf(): Shelf & { kept: Map<string, string> } {
     const kept = new Map<string, string>();
