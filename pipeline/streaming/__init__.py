@@ -4,11 +4,12 @@ A spec declares stages and the artifacts between them; each stage has one actor,
 every session's state there. Chunks of a session pass the stages strictly in order, chunks of
 different sessions overlap, and a session that nobody reads from stops without stopping others.
 
-Read spec.py (what is declared), plan.py (what follows from it), slots.py (one bounded lane),
-scheduler.py (who runs next), lifecycle.py (how state comes and goes), core.py (the state machine of
-all that: events in, commands out), actors.py (who does the work), orchestrator.py (lock, clock and
-asyncio around it). messages.py, errors.py and records.py are their vocabulary; metrics.py and
-trace.py say what happened. docs/guide/orchestrator.md tells it as a story.
+Read spec.py (what is declared; rules.py says what makes it valid), plan.py (what follows from it),
+slots.py (one bounded lane), scheduler.py (who runs next), flow.py (how artifacts move),
+lifecycle.py (how state comes and goes), core.py (the state machine of all that: events in, commands
+out), actors.py (who does the work), orchestrator.py (lock, clock and asyncio around it, with
+waiting.py). messages.py, errors.py and records.py are their vocabulary; metrics.py and trace.py say
+what happened. docs/guide/orchestrator.md tells it as a story.
 
 Knows nothing of worlds, leases, players, transports or torch: values pass through untouched.
 

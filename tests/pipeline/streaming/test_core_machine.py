@@ -233,7 +233,8 @@ class CoreMachine(RuleBasedStateMachine):
                 assert model.states or model.lost, "something was not given back"
                 self.quarantined[session] = model
             else:
-                assert not model.states and not model.lost, "every state was released"
+                assert not model.states, "every state was released"
+                assert not model.lost
 
     # -------------------------------------------------------------- rules
     @rule(session=st.sampled_from(SESSIONS), at_once=st.sampled_from([True, True, False]))
@@ -333,7 +334,9 @@ class CoreMachine(RuleBasedStateMachine):
         self.settle()
 
     @precondition(lambda self: any(self.busy.values()))
-    @rule(data=st.data(), well=st.sampled_from([True] * 12 + [False]), pieces=st.integers(0, PIECES))
+    @rule(
+        data=st.data(), well=st.sampled_from([True] * 12 + [False]), pieces=st.integers(0, PIECES)
+    )
     def answer(self, data: st.DataObject, well: bool, pieces: int) -> None:
         stage = data.draw(st.sampled_from([s for s in STAGES if self.busy[s]]), label="stage")
         self.answer_one(stage, well, pieces)
