@@ -102,6 +102,8 @@ class ChunkLoop:
     def nudge(self) -> None:
         """Something has changed: want a chunk now, later, or not any more."""
         self._disarm()
+        if self._policy is None:
+            return  # between incarnations the session stands in line for its model state
         lease, now = self._worker.lease, self._worker.clock()
         if not self._wanted():
             self._wanted_at = None

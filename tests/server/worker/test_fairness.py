@@ -106,6 +106,19 @@ async def test_joining_and_resetting_leave_the_other_player_running():
         assert max(served.waited["a"]) <= 1, "whoever wants waits for one chunk of the other"
 
 
+async def test_keys_pressed_while_the_world_warms_up_do_not_lose_the_place_in_line():
+    async with WorkerRig("slow", denoise_ms=800, decode_ms=10) as rig:
+        a = await rig.play("a")
+        lease = rig.worker.runtime.loaded.lease
+        await message(a, "chunk")  # decoded: its next one is denoised for 800 ms
+        b = await rig.play("b")
+        while not lease.wants("b"):
+            await frame(a, lambda _: True)
+        assert "starting" not in rig.facts("b"), "its model state is still to be built"
+        b.keys("KeyW")
+        await rig.fact("running", "b")
+
+
 async def test_the_seats_are_a_bound_here_too():
     async with WorkerRig(seats=1) as rig:
         player = await rig.play("a")
