@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.e2e.server import ServerProcess
+from tests.livekit_server import LiveKitServer
 
 FLAGS = [
     "--headless=new",
@@ -115,25 +116,55 @@ def page(open_page: Callable[..., Page]) -> Page:
     return open_page()
 
 
+@pytest.fixture(scope="session", params=["webrtc", "livekit"])
+def transport(request: pytest.FixtureRequest) -> str:
+    """How players are reached; what a player sees is the same."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
-def tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def livekit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKitServer]:
+    """The real one, shared by all services of the tests: each has rooms of its own."""
+    server = LiveKitServer(tmp_path_factory.mktemp("livekit")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def transport_settings(transport: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What a server needs in its environment to use the transport."""
+    if transport == "webrtc":
+        return {}
+    server: LiveKitServer = request.getfixturevalue("livekit_server")
+    return server.settings
+
+
+@pytest.fixture(scope="session")
+def tiny_server(
+    tmp_path_factory: pytest.TempPathFactory, transport_settings: dict[str, str]
+) -> Iterator[ServerProcess]:
     """The embedded world, shared by the tests that leave it as they found it.
 
     A closed page keeps its seat for the grace, so that is short here and seats are many.
     """
     log = tmp_path_factory.mktemp("tiny") / "server.log"
-    server = ServerProcess(log, "--seats", "8", veldt_disconnect_grace_seconds="5").start()
+    server = ServerProcess(
+        log, "--seats", "8", veldt_disconnect_grace_seconds="5", **transport_settings
+    ).start()
     yield server
     server.stop()
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+def make_server(
+    tmp_path: Path, transport_settings: dict[str, str]
+) -> Iterator[Callable[..., ServerProcess]]:
     """Starts servers that a test may break."""
     servers: list[ServerProcess] = []
 
     def make(*options: str, **settings: str) -> ServerProcess:
-        server = ServerProcess(tmp_path / f"server-{len(servers)}.log", *options, **settings)
+        log = tmp_path / f"server-{len(servers)}.log"
+        server = ServerProcess(log, *options, **{**transport_settings, **settings})
         servers.append(server)
         return server.start()
 

@@ -13,6 +13,13 @@ from tests.e2e.scripted import Session, becomes, players
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
+
+@pytest.fixture(scope="session")
+def transport() -> str:
+    """Scripted players speak direct WebRTC; tests/e2e/livekit has those of LiveKit."""
+    return "webrtc"
+
+
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(400)]
 CYCLES, SETTLED = 100, 20
 FLAT_MEGABYTES = 20.0  # growth between cycles 20 and 100

@@ -17,6 +17,13 @@ from tests.e2e.scripted import Session, becomes, chunk_periods, p95, players
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
+
+@pytest.fixture(scope="session")
+def transport() -> str:
+    """Scripted players speak direct WebRTC; tests/e2e/livekit has those of LiveKit."""
+    return "webrtc"
+
+
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 MakeServer = Callable[..., ServerProcess]
 
