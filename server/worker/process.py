@@ -142,7 +142,12 @@ class Process:
         with contextlib.suppress(NotImplementedError):  # no signal handlers in Windows' loop
             loop.add_signal_handler(signal.SIGTERM, self._on_sigterm)
         self._emit(Loading(stage="starting the worker"))
-        runtime = await asyncio.to_thread(self._make_runtime)
+        try:
+            runtime = await asyncio.to_thread(self._make_runtime)
+        except Exception as fault:
+            log.exception("the worker cannot be made")
+            self._emit(Fatal(code="bad_config", message=f"the worker cannot start: {fault}"[:500]))
+            return ExitCode.BAD_CONFIG
         self._runtime = runtime
         loading = asyncio.create_task(runtime.start())
         failing = asyncio.create_task(runtime.fatal.wait())

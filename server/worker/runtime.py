@@ -48,7 +48,7 @@ from server.worker.loaded import LoadedWorker, MakeTransport
 from server.worker.looplag import LoopLag
 from server.worker.session import SessionRuntime
 from server.worker.stats import Tally, worker_stats
-from server.worker.watch import WatchedExecutor, overdue
+from server.worker.watch import HangWatch, WatchedExecutor
 from server.worker.words import world_content
 
 STATS_SECONDS: Final = 1.0
@@ -314,14 +314,14 @@ class WorkerRuntime:
     async def _watch(self) -> None:
         """Find an invocation that hangs; its thread cannot be ended, so the worker is."""
         deadline = self._config.stage_deadline_seconds
+        look = min(STATS_SECONDS, deadline / 4)
+        watch = HangWatch(self._executors, deadline, look)
         while True:
-            await asyncio.sleep(min(STATS_SECONDS, deadline / 4))
-            invocation = overdue(self._executors, self._clock(), deadline)
-            if invocation is not None:
+            await asyncio.sleep(look)
+            if (hung := watch.look()) is not None:
                 self._die(
                     "stage_hangs",
-                    f"stage {invocation.stage!r} has not come back from {invocation.what} "
-                    f"for {deadline:g} s",
+                    f"stage {hung.stage!r} has not come back from {hung.what} for {deadline:g} s",
                 )
                 return
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from pipeline.streaming.metrics import SchedulerDiagnostics
 from server.protocol.worker import Sample, Stats
 from server.worker.loaded import LoadedWorker
 from server.worker.looplag import LoopLag
@@ -46,10 +47,10 @@ def worker_stats(
         Sample(name="veldt_worker_sessions_playing", value=len(loaded.playing())),
         Sample(name="veldt_worker_loop_lag_p99_seconds", value=lag.p99_seconds()),
         Sample(name="veldt_worker_lease_grants_total", value=loaded.lease.grants),
-        Sample(name="veldt_worker_slots_used", value=loaded.orchestrator.diagnostics().slots_used),
         Sample(name="veldt_worker_tasks", value=len(asyncio.all_tasks())),
         Sample(name="veldt_worker_undecoded_chunks", value=loaded.undecoded.count),
     ]
+    samples += _pipeline(loaded.orchestrator.diagnostics())
     states = Counter(session.state.value for session in sessions)
     samples += [
         Sample(name="veldt_worker_sessions_by_state", labels={"state": state}, value=count)
@@ -73,3 +74,23 @@ def worker_stats(
             for what, n in sorted(executor.calls.copy().items())
         ]
     return Stats(samples=tuple(samples))
+
+
+def _pipeline(diagnostics: SchedulerDiagnostics) -> Iterable[Sample]:
+    """What the scheduler says of itself."""
+    gauges = {"slots_used": diagnostics.slots_used, "quarantined": len(diagnostics.quarantined)}
+    yield from (Sample(name=f"veldt_worker_{name}", value=value) for name, value in gauges.items())
+    for name in ("stale", "orphaned", "duplicate", "cleanup_failures", "slot_leaks"):
+        yield Sample(name=f"veldt_pipeline_{name}_total", value=getattr(diagnostics, name))
+    for stage, figures in diagnostics.stages.items():
+        yield Sample(
+            name="veldt_stage_run_p95_seconds",
+            labels={"stage": stage},
+            value=figures.run_seconds.p95,
+        )
+        for reason, seconds in figures.idle_seconds.items():
+            yield Sample(
+                name="veldt_stage_idle_seconds_total",
+                labels={"stage": stage, "reason": reason.value},
+                value=seconds,
+            )

@@ -67,12 +67,35 @@ class WatchedExecutor:
             self.busy_seconds += self._clock() - started
 
 
-def overdue(
-    executors: Mapping[str, WatchedExecutor], now: float, deadline_seconds: float
-) -> Invocation | None:
-    """An invocation that has been running for longer than it may."""
-    for executor in executors.values():
-        invocation = executor.current
-        if invocation is not None and now - invocation.started > deadline_seconds:
-            return invocation
-    return None
+class HangWatch:
+    """Looks at the executors now and then, and says which invocation has been seen for too long.
+
+    Time is counted in looks: a process that was stopped itself, or a laptop that slept, has not
+    looked meanwhile and takes nothing for hung.
+    """
+
+    def __init__(
+        self,
+        executors: Mapping[str, WatchedExecutor],
+        deadline_seconds: float,
+        look_seconds: float,
+    ) -> None:
+        """`look_seconds` lie between two looks."""
+        self._executors = executors
+        self._deadline = deadline_seconds
+        self._look = look_seconds
+        self._seen: dict[str, tuple[Invocation, float]] = {}
+
+    def look(self) -> Invocation | None:
+        """An invocation that has been running for longer than it may."""
+        for stage, executor in self._executors.items():
+            current = executor.current
+            if current is None:
+                self._seen.pop(stage, None)
+                continue
+            before, seconds = self._seen.get(stage, (None, 0.0))
+            seconds = seconds + self._look if before is current else 0.0
+            if seconds > self._deadline:
+                return current
+            self._seen[stage] = (current, seconds)
+        return None

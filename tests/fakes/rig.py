@@ -155,7 +155,8 @@ class WorkerRig:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise TimeoutError(f"reported only {self.reported[-20:]}") from None
+            said = [event for event in self.reported if not isinstance(event, Stats)]
+            raise TimeoutError(f"reported only {said[-20:]}") from None
 
     async def _read(self) -> None:
         async for event in self.worker.events():
