@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -75,6 +76,20 @@ def serve(
         )
     if hopeless is not None:
         _fail(hopeless)
+
+
+@app.command()
+def fetch_weights(
+    to: Annotated[Path, typer.Option(help="Directory to put them in (some 86 GB).")],
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="Accept the licence shown, without asking.")
+    ] = False,
+) -> None:
+    """Download the published weights of LingBot-World-Fast; shows their licence first."""
+    from pipeline.lingbot.fetch import main as fetch  # a second of imports that serve never needs
+
+    consent = ["--accept-licence"] if accept_licence else []
+    raise typer.Exit(fetch(["--to", str(to), *consent]))
 
 
 class Progress:

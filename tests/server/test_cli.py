@@ -94,6 +94,14 @@ def test_a_world_that_does_not_exist_ends_it_with_a_sentence() -> None:
     assert "Traceback" not in ended.stderr
 
 
+def test_weights_are_not_downloaded_before_their_licence_is_accepted(tmp_path) -> None:
+    done, _ = run("fetch-weights", "--to", str(tmp_path / "weights"))
+    assert done.returncode == 2
+    assert "licence" in done.stderr.lower()
+    assert "nothing was downloaded" in done.stderr
+    assert not (tmp_path / "weights").exists()
+
+
 def test_help_names_every_option() -> None:
     ended = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"})
     assert ended.exit_code == 0
