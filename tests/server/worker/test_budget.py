@@ -36,6 +36,11 @@ def test_after_a_flood_the_sender_is_read_again():
     assert budget.admit(0.01)
 
 
+def test_silence_saves_up_one_second_and_no_more():
+    budget = MessageBudget(0.0)
+    assert sum(budget.admit(100.0) for _ in range(1000)) == MESSAGES_PER_SECOND
+
+
 def test_a_clock_that_stands_gives_nothing():
     budget = MessageBudget(5.0, per_second=2)
     assert [budget.admit(at) for at in (5.0, 5.0, 5.0, 4.0, 5.5)] == [
