@@ -111,6 +111,7 @@ function newGame(more: Partial<GameOptions> = {}): Game {
       track: () => undefined,
       cut: () => undefined,
       shownKeys: (codes) => shown.push(codes),
+      frame: () => undefined,
       say: () => undefined,
     },
   );

@@ -384,10 +384,12 @@ export class Game {
   }
 
   #saw(frames: readonly Shown[]): void {
-    for (const { receipt, atMs } of frames) {
+    for (const frame of frames) {
+      const { receipt, atMs } = frame;
       const { samples, shown } = this.controls.displayed(receipt, atMs);
       for (const sample of samples) this.#meters.latency(sample);
       this.#view.shownKeys(shown);
+      this.#view.frame(frame);
     }
   }
 

@@ -170,12 +170,13 @@ export class Meters {
   #saw({ frame, displayedAtMs }: Match): Shown {
     this.frames.identified(displayedAtMs, frame.frame_id);
     this.#shown = frame;
-    return { receipt: receiptOf(frame.receipt), atMs: displayedAtMs };
+    return { frameId: frame.frame_id, receipt: receiptOf(frame.receipt), atMs: displayedAtMs };
   }
 }
 
 /** A displayed frame of which it is known what it shows. */
 export interface Shown {
+  readonly frameId: string;
   readonly receipt: Receipt;
   readonly atMs: number;
 }

@@ -5,6 +5,7 @@ import type { DirectHandlers } from "../connection/direct";
 import type { MediaConnection } from "../connection/link";
 import type { Api } from "../session/api";
 import type { SessionStore } from "../session/store";
+import type { Shown } from "./meters";
 
 export interface GameOptions {
   readonly clock: Clock;
@@ -27,6 +28,8 @@ export interface GameView {
   readonly cut: () => void;
   /** The keys that the frame on screen shows. */
   readonly shownKeys: (codes: readonly string[]) => void;
+  /** It is known what a frame that was displayed shows. */
+  readonly frame: (frame: Shown) => void;
   /** One line that passes. */
   readonly say: (words: string) => void;
 }
