@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from admission.load import WorkerLoad
 from pipeline.service import World, WorldInfo
 from pipeline.streaming.orchestrator import StreamingPipelineOrchestrator
 from pipeline.streaming.spec import StreamingPipelineSpec
 from server.media.i420 import rgb_to_i420
 from server.transports.base import MediaTransport, TransportSink
-from server.worker.costs import WorkerCosts
 from server.worker.lease import AsyncLease
 
 MakeTransport = Callable[[str, TransportSink], MediaTransport]
@@ -58,7 +58,7 @@ class LoadedWorker:
     make_transport: MakeTransport
     converters: ThreadPoolExecutor
     clock: Callable[[], float]
-    costs: WorkerCosts
+    load: WorkerLoad
     playing: Callable[[], Collection[str]]  # sessions that make chunks now
     undecoded: Undecoded = field(default_factory=Undecoded)
     posters: dict[str | None, Picture] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class LoadedWorker:
 
     def period(self, session: str) -> float:
         """Predicted seconds between two chunks of `session`, as many as play now."""
-        return self.costs.period(session, self.playing())
+        return self.load.period(session, self.playing())
 
     def poster(self, start_point: str | None) -> Picture:
         """The picture of a start point as I420, or an even grey where there is none. Blocking."""

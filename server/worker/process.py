@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from server.worker.runtime import WorkerRuntime
 
 EXIT_SECONDS = 2.0  # from the end of the input to the end of the process, whatever hangs
+GOODBYE_SECONDS = 1.0  # for closing, where there is no other bound or nothing works any more
 SIGTERM_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 
@@ -133,6 +134,7 @@ class Process:
         self._runtime: WorkerRuntime | None = None
         self._ending: asyncio.Future[ExitCode] | None = None
         self._requests: set[asyncio.Task[None]] = set()
+        self._end_by = 0.0  # on the loop's clock, once it is told to end
 
     async def run(self) -> ExitCode:
         """Serve until something ends it; says how."""
@@ -158,15 +160,20 @@ class Process:
                 return ExitCode.NOT_LOADED
             Garbage.settle()
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if not self._ending.done():
-                return ExitCode.FATAL
-            code = self._ending.result()
-            bound = EXIT_SECONDS / 2 if code is ExitCode.ORPHANED else SIGTERM_SECONDS
-            await runtime.aclose(bound)
+            code = self._ending.result() if self._ending.done() else ExitCode.FATAL
+            with contextlib.suppress(TimeoutError):  # what hangs then ends with the process
+                async with asyncio.timeout(self._closing_seconds(code)):
+                    await runtime.aclose(self._closing_seconds(code))
             return code
         finally:
             loading.cancel()
             failing.cancel()
+
+    def _closing_seconds(self, code: ExitCode) -> float:
+        """How long closing may take; where nothing works any more, players still hear a goodbye."""
+        if code is not ExitCode.DONE:
+            return GOODBYE_SECONDS
+        return max(GOODBYE_SECONDS, self._end_by - asyncio.get_running_loop().time())
 
     def _make_runtime(self) -> WorkerRuntime:
         """Import what is heavy, off the loop."""
@@ -201,6 +208,8 @@ class Process:
         task.add_done_callback(self._requests.discard)
 
     async def _answer(self, envelope: RequestEnvelope) -> None:
+        if isinstance(envelope.request, Shutdown):
+            self._end_by = asyncio.get_running_loop().time() + envelope.request.seconds
         if isinstance(envelope.request, Ping):
             reply: object = Done()
         elif self._runtime is None:
@@ -218,6 +227,7 @@ class Process:
             self._ending.get_loop().call_soon_threadsafe(self._end, ExitCode.ORPHANED)
 
     def _on_sigterm(self) -> None:
+        self._end_by = asyncio.get_running_loop().time() + SIGTERM_SECONDS
         self._end(ExitCode.DONE)
 
     def _end(self, code: ExitCode) -> None:

@@ -12,14 +12,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final
 
+from admission.load import WorkerLoad
 from admission.session import EndReason
 from pipeline.registry import load_world
 from pipeline.service import BadStart, SessionStart, World
 from pipeline.streaming.actors import LocalStageActor
 from pipeline.streaming.errors import ActorDied, SessionFailed
-from pipeline.streaming.messages import StageCompleted
+from pipeline.streaming.messages import Outcome, StageCompleted
 from pipeline.streaming.orchestrator import StreamingPipelineOrchestrator
 from server.protocol.http import Connection
 from server.protocol.worker import (
@@ -41,7 +43,6 @@ from server.protocol.worker import (
     WorkerRequest,
 )
 from server.transports.base import TransportError
-from server.worker.costs import WorkerCosts
 from server.worker.garbage import Garbage
 from server.worker.lease import AsyncLease
 from server.worker.loaded import LoadedWorker, MakeTransport
@@ -150,8 +151,9 @@ class WorkerRuntime:
                     return await self._close(request)
                 case Shutdown():
                     self._closing = True
-                    async with asyncio.timeout(request.seconds):
-                        await self._close_sessions(EndReason.SHUTDOWN)
+                    with suppress(TimeoutError):  # then the process ends with them
+                        async with asyncio.timeout(request.seconds):
+                            await self._close_sessions(EndReason.SHUTDOWN)
                     return Done()
         except Exception as fault:
             log.exception("a request failed: %s", type(request).__name__)
@@ -195,7 +197,6 @@ class WorkerRuntime:
         )
         await orchestrator.start()
         orchestrator.subscribe(self._on_stage_completed)
-        costs = WorkerCosts(world.spec)
         return LoadedWorker(
             world=world,
             info=world.info,
@@ -204,7 +205,7 @@ class WorkerRuntime:
             make_transport=self._make_transport,
             converters=ThreadPoolExecutor(CONVERTER_THREADS, "veldt-convert"),
             clock=clock,
-            costs=costs,
+            load=WorkerLoad(*(stage.name for stage in world.spec.stages)),
             playing=self._playing,
         )
 
@@ -263,7 +264,7 @@ class WorkerRuntime:
             del self._sessions[session.session]
             self._tally.gone(session)
         if self._loaded is not None:
-            self._loaded.costs.forget(session.session)
+            self._loaded.load.forget(session.session)
         self._garbage.expected()
 
     async def _close_sessions(self, reason: EndReason) -> None:
@@ -284,7 +285,8 @@ class WorkerRuntime:
         if loaded is None:
             return
         if session is not None:
-            loaded.costs.measured(event.session, event.stage, event.ended - event.started)
+            if event.outcome is Outcome.DONE:
+                loaded.load.measured(event.session, event.stage, event.ended - event.started)
             session.stage_completed(event)
         loaded.lease.hand_on()
 

@@ -123,6 +123,27 @@ def test_a_child_loads_answers_and_shuts_down(child):
     assert worker.process.wait(5) == 0
 
 
+def test_a_shutdown_is_done_within_its_seconds_although_a_stage_hangs(child):
+    worker = child(WorkerConfig(world="tests.fakes.oddworlds:hanging", transport="memory"))
+    worker.event("ready")
+    worker.ask(1, connect())
+    worker.until(lambda m: isinstance(m, EventEnvelope) and m.event.type == "session")
+    worker.until(
+        lambda m: (
+            isinstance(m, EventEnvelope)
+            and m.event.type == "stats"
+            and any(
+                s.name == "veldt_worker_chunks_granted_total" and s.value for s in m.event.samples
+            )
+        )
+    )
+    started = time.monotonic()
+    worker.ask(2, Shutdown(seconds=2.0))
+    assert worker.reply(2).type == "done"
+    assert worker.process.wait(SECONDS) == 0
+    assert time.monotonic() - started < 5
+
+
 def test_the_end_of_its_input_ends_it_within_five_seconds(child):
     worker = child()
     worker.event("ready")
