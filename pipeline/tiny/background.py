@@ -61,6 +61,7 @@ class Horizons:
     depth: Tensor  # [k, H/2 - top, ROW] units ahead
     footprint: Tensor  # [k, H/2 - top, ROW] units per pixel row
     shown: Tensor  # 1 below the horizon [k, H/2 - top, ROW]
+    water: int  # row from `top` on where ripples show
     ground: tuple[Level, ...]  # rows counted from `top`
     detail: tuple[Level, ...]
 
@@ -101,6 +102,7 @@ class Horizons:
             depth,
             footprint,
             shown,
+            int((footprint.amin((0, 2)) >= RIPPLE_FOOTPRINT).sum()),
             (*fine, Level(0, shown)),
             tuple(level(1.5 * texel, 8 * texel) for texel in details),
         )
@@ -232,17 +234,20 @@ class Background:
         self, out: Tensor, seen: Horizons, x: Tensor, y: Tensor, clock: Tensor, uncovered: Tensor
     ) -> None:
         """Add ripples and glitter to ground [n, rows, ROW, LANES] where x, y is water."""
+        first = seen.water
         cos, sin = math.cos(place.POND_TURN), math.sin(place.POND_TURN)
-        dx, dy = x - place.POND_X, y - place.POND_Y
-        u = (dx * cos + dy * sin) / place.POND_LONG
-        v = (dy * cos - dx * sin) / place.POND_SHORT
-        water = (u * u + v * v < 1).logical_and_(seen.footprint < RIPPLE_FOOTPRINT)
+        dx, dy = x[:, first:] - place.POND_X, y[:, first:] - place.POND_Y
+        u = (dx * (cos / place.POND_LONG)).add_(dy, alpha=sin / place.POND_LONG)
+        v = (dy * (cos / place.POND_SHORT)).sub_(dx, alpha=sin / place.POND_SHORT)
+        water = (u * u).addcmul_(v, v) < 1
+        water &= seen.footprint[:, first:] < RIPPLE_FOOTPRINT
         frame, row, column = water.nonzero(as_tuple=True)
         if len(frame) == 0:
             return
-        visible = uncovered[frame, row, column]
-        footprint = seen.footprint.expand(len(x), -1, -1)[frame, row, column]
         scene, where = self._scene, (frame, row, column)
+        visible = uncovered[:, first:][where]
+        footprint = seen.footprint[:, first:].expand(len(x), -1, -1)[where]
+        out = out[:, first:]
         height, sparkle = scene.water(u[where], v[where], clock[frame], footprint)
         still = out[..., :FEATURES][where]
         ripples = (height * visible)[:, None] * scene.ripple_colour

@@ -17,7 +17,21 @@ from pipeline.tiny import camera, place
 W, H = camera.WIDTH, camera.HEIGHT
 TILE = 16  # pixels a side; parts are drawn tile by tile
 TILES_Y, TILES_X = H // TILE, W // TILE
+Floats = NDArray[np.float32]
 TRAITS = 14  # numbers that say how light and distance treat a part
+
+
+_FOCAL, _EYE, _MIDDLE = (np.float32(v) for v in (camera.FOCAL, camera.EYE_HEIGHT, W / 2))
+_LIMB, _BLOB = place.PART_KIND == place.SEGMENT, place.PART_KIND == place.BLOB
+_PANEL, _TUFT = place.PART_KIND == place.PANEL, place.PART_LOOK == place.TUFT
+_SMOKE, _ROUND_ENDS = place.PART_LOOK == place.SMOKE, _LIMB & ~_TUFT
+_SAGS = ~(_LIMB | _BLOB)
+_ROOF_LIES_ABOVE = np.float32(0.02) * (place.PART_KIND == place.CONE)
+
+
+def _smoothstep(low: float, high: float, value: Floats) -> Floats:
+    t: Floats = np.clip((value - np.float32(low)) / np.float32(high - low), 0, 1)
+    return t * t * (3 - 2 * t)
 
 
 def smoothstep(low: float, high: float, value: Tensor) -> Tensor:
@@ -72,107 +86,96 @@ class PartViews:
 
     @staticmethod
     def of(poses: NDArray[np.float64]) -> PartViews:
-        """Project the map's parts for poses [n, 5]."""
-        x, y, yaw, pitch = (torch.from_numpy(poses[:, k, None]).float() for k in range(4))
-        parts = torch.from_numpy(place.parts_at(poses[:, 4])).float()
-        _, _, x0, y0, z0, x1, y1, z1, r0, r1, extra = parts.unbind(2)
-        kind, look = torch.from_numpy(place.PART_KIND), torch.from_numpy(place.PART_LOOK)
-        limb, blob, panel = kind == place.SEGMENT, kind == place.BLOB, kind == place.PANEL
-        tuft = look == place.TUFT
-        cos, sin, horizon = yaw.cos(), yaw.sin(), H / 2 + pitch
-        none, one = torch.zeros(()), torch.ones(())
+        """Project the map's parts for poses [n, 5].
 
-        def ahead(px: Tensor, py: Tensor) -> Tensor:
-            return (px - x) * cos + (py - y) * sin
-
-        def aside(px: Tensor, py: Tensor) -> Tensor:
-            return -(px - x) * sin + (py - y) * cos
+        In numpy: the arrays are so small that only the number of operations counts.
+        """
+        x, y, yaw, pitch = (poses[:, k, None].astype(np.float32) for k in range(4))
+        parts = np.moveaxis(place.parts_at(poses[:, 4]).astype(np.float32), 2, 0)
+        _, _, x0, y0, z0, x1, y1, z1, r0, r1, extra = parts
+        cos, sin, horizon = np.cos(yaw), np.sin(yaw), np.float32(H / 2) + pitch
 
         # The two ends on screen: of a segment, its points; of anything else, bottom and top.
-        middle_x = torch.where(limb, (x0 + x1) / 2, x0)
-        middle_y = torch.where(limb, (y0 + y1) / 2, y0)
-        depth = ahead(middle_x, middle_y) - 0.02 * (kind == place.CONE)
-        near0 = torch.where(limb, ahead(x0, y0).clamp_min(0.3), depth.clamp_min(0.3))
-        near1 = torch.where(limb, ahead(x1, y1).clamp_min(0.3), near0)
-        scale0, scale1 = camera.FOCAL / near0, camera.FOCAL / near1
-        column0 = W / 2 + scale0 * aside(x0, y0)
-        column1 = torch.where(limb, W / 2 + scale1 * aside(x1, y1), column0)
-        row0 = horizon - scale0 * (z0 - camera.EYE_HEIGHT)
-        row1 = torch.where(blob, row0 - r1 * scale0, horizon - scale1 * (z1 - camera.EYE_HEIGHT))
-        row0 = torch.where(blob, row0 + r1 * scale0, row0)
-        front = torch.cos(extra - torch.atan2(y - y0, x - x0))  # how far a panel faces the eye
-        width0 = r0 * scale0 * torch.where(panel, front.clamp_min(0.02), one)
-        width1 = torch.where(limb, r1 * scale1, width0)
+        dx, dy = x0 - x, y0 - y
+        ahead0, aside0 = dx * cos + dy * sin, dy * cos - dx * sin
+        ahead1, aside1 = (x1 - x) * cos + (y1 - y) * sin, (y1 - y) * cos - (x1 - x) * sin
+        depth = np.where(_LIMB, (ahead0 + ahead1) / 2, ahead0) - _ROOF_LIES_ABOVE
+        near0 = np.where(_LIMB, ahead0, depth).clip(0.3)
+        near1 = np.where(_LIMB, ahead1, near0).clip(0.3)
+        scale0, scale1 = _FOCAL / near0, _FOCAL / near1
+        column0 = _MIDDLE + scale0 * aside0
+        column1 = np.where(_LIMB, _MIDDLE + scale1 * aside1, column0)
+        row0 = horizon - scale0 * (z0 - _EYE)
+        top = np.where(_BLOB, row0 - r1 * scale0, horizon - scale1 * (z1 - _EYE))
+        row0, row1 = np.where(_BLOB, row0 + r1 * scale0, row0), top
+        bearing = np.arctan2(dy, dx)
+        front = np.cos(extra - np.arctan2(-dy, -dx))  # how far a panel faces the eye
+        width0 = r0 * scale0 * np.where(_PANEL, front.clip(0.02), np.float32(1))
+        width1 = np.where(_LIMB, r1 * scale1, width0)
 
         run_x, run_y = column1 - column0, row1 - row0
-        length = torch.sqrt(run_x**2 + run_y**2).clamp_min(1e-3)
+        length = np.sqrt(run_x * run_x + run_y * run_y).clip(1e-3)
         half_width = (width0 + width1) / 2
         centre_x, centre_y = (column0 + column1) / 2, (row0 + row1) / 2
+        axis_x, axis_y = run_x / length, run_y / length
 
-        widest = torch.maximum(width0, width1).clamp_min(0.5)
-        reach_x = torch.where(limb, run_x.abs() / 2, none) + widest + 1.5
-        reach_y = run_y.abs() / 2 + torch.where(limb & ~tuft, widest, none) + 1.5
-        sag = torch.where(limb | blob, none, 0.15 * length)
-        box = torch.stack(
-            [centre_x - reach_x, centre_y - reach_y, centre_x + reach_x, centre_y + reach_y + sag],
-            -1,
-        )
-        hidden = (
-            (depth < camera.NEAR_DEPTH)
-            | (panel & (front < 0.05))
-            | (tuft & (depth > place.GRASS_RANGE))
-        )
-        box = torch.where(hidden[..., None], torch.tensor([1e6, 1e6, -1e6, -1e6]), box)
-
-        from_sun = torch.atan2(y0 - y, x0 - x) - place.SUN_AZIMUTH
-        distance = depth.clamp_min(0.3)
-        age = extra * (look == place.SMOKE)
-        grass_fade = smoothstep(0.65 * place.GRASS_RANGE, place.GRASS_RANGE, depth) * tuft
-        near_fade = smoothstep(camera.NEAR_DEPTH, camera.NEAR_FADE_END, depth)
-        traits = torch.stack(
-            [
-                distance.log() / 2,
-                2 / (1 + distance),
-                torch.exp(-((distance / 42) ** 1.5)),
-                from_sun.cos(),
-                from_sun.cos() ** 2,
-                from_sun.sin(),
-                run_x / length,
-                run_y / length,
-                grass_fade,
-                age,
-                torch.exp(-12 * age),
-                half_width.clamp_min(0.02).log() / 3,
-                torch.exp(-2 * half_width),
-                near_fade,
-            ],
-            -1,
-        )
+        widest = np.maximum(width0, width1).clip(0.5)
+        margin = widest + np.float32(1.5)
+        reach_x = _LIMB * np.abs(run_x) / 2 + margin
+        reach_y = np.abs(run_y) / 2 + np.where(_ROUND_ENDS, margin, np.float32(1.5))
+        bottom = centre_y + reach_y + np.where(_SAGS, np.float32(0.15) * length, np.float32(0))
+        left, upper, right = centre_x - reach_x, centre_y - reach_y, centre_x + reach_x
+        hidden = depth < camera.NEAR_DEPTH
+        hidden |= _PANEL & (front < 0.05)
+        hidden |= _TUFT & (depth > place.GRASS_RANGE)
 
         # Nearest first; parts off the screen come last and are dropped where all frames agree.
-        seen = (box[..., 0] < W) & (box[..., 1] < H) & (box[..., 2] > 0) & (box[..., 3] > 0)
-        order = torch.where(seen, depth, torch.inf).argsort(1)[:, : int(seen.sum(1).max())]
+        seen = (left < W) & (upper < H) & (right > 0) & (bottom > 0) & ~hidden
+        order = np.where(seen, depth, np.inf).argsort(1, kind="stable")
+        order = order[:, : int(seen.sum(1).max(initial=0))]
+        rows = np.arange(len(poses))[:, None]
 
-        def nearest_first(field: Tensor) -> Tensor:
-            if field.ndim == 2:
-                return field.gather(1, order)
-            return field.gather(1, order[..., None].expand(-1, -1, field.shape[-1]))
-
+        from_sun = bearing - np.float32(place.SUN_AZIMUTH)
         fields = [
-            look.expand_as(depth),
-            depth,
-            centre_x,
-            centre_y,
-            run_x / length,
-            run_y / length,
-            length / 2,
-            half_width,
-            (width1 - width0) / 2,
-            limb.float().expand_as(depth),
-            box,
-            traits,
-        ]
-        return PartViews(*(nearest_first(field) for field in fields))
+            depth, centre_x, centre_y, axis_x, axis_y, length / 2, half_width,
+            (width1 - width0) / 2, left, upper, right, bottom, np.cos(from_sun), np.sin(from_sun),
+            np.broadcast_to(extra * _SMOKE, depth.shape), hidden,
+        ]  # fmt: skip
+        depth, centre_x, centre_y, axis_x, axis_y, half_length, half_width, taper, *rest = (
+            field[rows, order] for field in fields
+        )
+        left, upper, right, bottom, sunward, aside, age, out_of_sight = rest
+        box = np.stack([left, upper, right, bottom], -1)
+        box[out_of_sight] = (1e6, 1e6, -1e6, -1e6)
+
+        distance = depth.clip(0.3)
+        tuft, limb = _TUFT[order], _LIMB[order]
+        fade = _smoothstep(0.65 * place.GRASS_RANGE, place.GRASS_RANGE, depth)
+        traits = np.stack(
+            [
+                np.log(distance) / 2,
+                2 / (1 + distance),
+                np.exp(-((distance / 42) ** 1.5)),
+                sunward,
+                sunward * sunward,
+                aside,
+                axis_x,
+                axis_y,
+                fade * tuft,
+                age,
+                np.exp(-12 * age),
+                np.log(half_width.clip(0.02)) / 3,
+                np.exp(-2 * half_width),
+                _smoothstep(camera.NEAR_DEPTH, camera.NEAR_FADE_END, depth),
+            ],
+            -1,
+            dtype=np.float32,
+        )
+        views = [
+            place.PART_LOOK[order], depth, centre_x, centre_y, axis_x, axis_y, half_length,
+            half_width, taper, limb.astype(np.float32), box, traits,
+        ]  # fmt: skip
+        return PartViews(*(torch.from_numpy(np.ascontiguousarray(view)) for view in views))
 
 
 @dataclass(frozen=True)

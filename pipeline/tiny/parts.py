@@ -26,14 +26,22 @@ from pipeline.tiny.scene import FEATURES, TEXTURE_CHANNELS, TEXTURE_REACH, TEXTU
 SIDE: Final = 8  # pixels of a tile, here
 TILES_DOWN, TILES_ACROSS = H // SIDE, W // SIDE
 AREA: Final = SIDE * SIDE
+ROW_OF_TILE: Final = 2 * SIDE * LANES  # numbers of one row of cells in a tile
 
 
 @dataclass(frozen=True)
 class Drawn:
     """What parts leave on the screen."""
 
-    colour: Tensor  # [n, H/2, ROW, LANES]
     uncovered: Tensor  # share of the background that shows [n, H/2, ROW]
+    colours: Tensor  # of tiles in which parts show, times their share [m, SIDE/2, ROW_OF_TILE]
+    strips: Tensor  # where each of their rows of cells lies [m, SIDE/2], counted in such rows
+
+    def add_to(self, features: Tensor) -> Tensor:
+        """Add the parts to features [n, H/2, ROW, LANES], in place; return them."""
+        rows = features.view(-1, ROW_OF_TILE)
+        rows.index_add_(0, self.strips.flatten(), self.colours.flatten(0, 1))
+        return features
 
 
 def _inner() -> tuple[Tensor, Tensor]:
@@ -79,11 +87,10 @@ class Parts:
         colours = self._colours(
             one.look[kept], u[kept], v[kept], shares, style.flatten(0, 1)[chosen[kept]]
         )
-        canvas = torch.zeros(len(uncovered), AREA * LANES)
-        canvas.index_add_(0, tile, colours.view(len(tile), -1))
+        first = (frame * CELL_ROWS + row * (SIDE // 2))[kept]
+        strips = (first[:, None] + torch.arange(SIDE // 2)) * TILES_ACROSS + column[kept][:, None]
         return Drawn(
-            _in_cell_order(canvas, count, LANES).view(count, CELL_ROWS, ROW, LANES),
-            _in_cell_order(uncovered, count, 1),
+            _in_cell_order(uncovered, count), colours.view(-1, SIDE // 2, ROW_OF_TILE), strips
         )
 
     def _place_in_part(
@@ -173,8 +180,7 @@ def _composite(tile: Tensor, alpha: Tensor, tiles: int) -> tuple[Tensor, Tensor]
     return shares, uncovered
 
 
-def _in_cell_order(tiles: Tensor, count: int, lanes: int) -> Tensor:
-    """Turn tiles [count * tiles, AREA * lanes] into rows of cells [count, H/2, ROW * lanes]."""
-    cells = SIDE // 2
-    split = tiles.view(count, TILES_DOWN, TILES_ACROSS, cells, cells * 4 * lanes)
-    return split.transpose(2, 3).reshape(count, CELL_ROWS, ROW * lanes)
+def _in_cell_order(tiles: Tensor, count: int) -> Tensor:
+    """Turn tiles [count * tiles, AREA] into rows of cells [count, H/2, ROW]."""
+    split = tiles.view(count, TILES_DOWN, TILES_ACROSS, SIDE // 2, SIDE * 2)
+    return split.transpose(2, 3).reshape(count, CELL_ROWS, ROW)

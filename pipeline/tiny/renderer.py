@@ -28,4 +28,4 @@ class Renderer:
         """Return cells [n, H/2, W/2, 32] of poses [n, 5] (x, y, yaw, pitch, clock)."""
         drawn = self._parts.draw(poses)
         features = self._background.draw(torch.from_numpy(poses).float(), drawn.uncovered)
-        return features.add_(drawn.colour).view(len(poses), *CELLS_SHAPE)
+        return drawn.add_to(features).view(len(poses), *CELLS_SHAPE)
