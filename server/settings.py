@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import importlib.util
 import json
 import re
 import socket
@@ -173,6 +174,8 @@ class Settings(BaseSettings):
     def _livekit_is_whole(self) -> Self:
         if self.livekit_url is None:
             return self  # the other names may be there for other programs
+        if any(importlib.util.find_spec(name) is None for name in ("livekit", "jwt")):
+            raise ValueError("LIVEKIT_URL needs more packages: pip install 'veldt[livekit]'")
         for name in ("livekit_api_key", "livekit_api_secret"):
             if not getattr(self, name):
                 raise ValueError(

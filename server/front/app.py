@@ -9,10 +9,10 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from server.front import health, problems, sessions, worlds
+from server.front import health, problems, sessions, webhook, worlds
 from server.front.guard import Guard
 from server.front.hosts import HostRule
-from server.front.livekit import livekit_sources
+from server.front.livekit import LiveKitRooms, RoomKeeper, livekit_sources
 from server.front.pool import StartWorker, already_running
 from server.front.service import SessionService
 from server.front.static import PlayerPage
@@ -20,6 +20,7 @@ from server.protocol.base import PROTOCOL_VERSION
 from server.protocol.worker import WorkerPort
 from server.settings import Settings
 
+WEBHOOK_TYPES: Final = frozenset({b"application/webhook+json", b"application/json"})
 LIFESPAN_SECONDS: Final = 3.0  # for sessions to end, where nobody has called `shutdown` before
 
 
@@ -41,12 +42,19 @@ def create_app(settings: Settings, workers: Sequence[StartWorker | WorkerPort]) 
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         lag = asyncio.create_task(service.metrics.lag.run())
         service.begin()
+        keeper = _room_keeper(settings, service)
+        if keeper is not None:
+            app.state.rooms = keeper
+            service.metrics.watch_rooms(keeper)
+            keeper.begin()
         try:
             yield
         finally:
             if not service.stopping:
                 await service.shutdown(LIFESPAN_SECONDS)
             await service.aclose()
+            if keeper is not None:
+                await keeper.aclose()
             lag.cancel()
             await asyncio.gather(lag, return_exceptions=True)
 
@@ -62,6 +70,8 @@ def create_app(settings: Settings, workers: Sequence[StartWorker | WorkerPort]) 
     problems.install(app)
     for router in (sessions.router, worlds.router, health.router):
         app.include_router(router)
+    if settings.transport == "livekit":
+        app.include_router(webhook.router)
     app.mount("/", PlayerPage(settings.client_dir), name="page")
     app.add_middleware(
         Guard,
@@ -71,5 +81,20 @@ def create_app(settings: Settings, workers: Sequence[StartWorker | WorkerPort]) 
         origins=settings.allowed_origins,
         max_body_bytes=settings.max_body_bytes,
         connects_to=livekit_sources(settings.browser_livekit_url),
+        special_types={webhook.PATH: WEBHOOK_TYPES},
     )
     return app
+
+
+def _room_keeper(settings: Settings, service: SessionService) -> RoomKeeper | None:
+    """Who cleans up at LiveKit, where it is used. Made on the loop."""
+    if settings.transport != "livekit":
+        return None
+    keeper = RoomKeeper(
+        LiveKitRooms(settings),
+        settings.rooms,
+        lambda: [record.id for record in service.live()],
+        every_seconds=settings.reconcile_seconds,
+    )
+    service.on_over(lambda record: keeper.hint())
+    return keeper

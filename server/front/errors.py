@@ -2,7 +2,7 @@
 
 FrontError
 ├── UnknownSession, UnknownPicture, UnknownWorkerId
-├── SecretRequired, ApiKeyRequired, AdminKeyRequired
+├── SecretRequired, ApiKeyRequired, AdminKeyRequired, BadSignature
 ├── HouseFull, NoWorker, ShuttingDown, QuotaExceeded, TooManyRequests
 ├── BadStart
 │   └── UnknownWorld, UnknownStartPoint, UnsupportedByWorld, UnknownImage
@@ -46,6 +46,13 @@ class UnknownSession(FrontError):
     def __init__(self) -> None:
         """Say nothing of the id."""
         super().__init__("there is no session with this id and this secret")
+
+
+class BadSignature(FrontError):
+    """A webhook that LiveKit has not signed."""
+
+    code = "bad_signature"
+    title = "The signature is missing or wrong"
 
 
 class UnknownPicture(FrontError):

@@ -21,6 +21,7 @@ from server.front.problems import internal_problem, problem_response, response_o
 log = structlog.get_logger(__name__)
 
 BODY_SECONDS: Final = 15.0  # for the whole body to arrive
+_JSON: Final = frozenset({b"application/json"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -50,6 +51,7 @@ class Guard:
         max_body_bytes: int = 1_000_000,
         body_seconds: float | None = None,
         connects_to: tuple[str, ...] = (),
+        special_types: Mapping[str, frozenset[bytes]] | None = None,
     ) -> None:
         """Guard `app`.
 
@@ -60,7 +62,9 @@ class Guard:
             max_body_bytes: Longest body.
             body_seconds: How long a body may take to arrive.
             connects_to: Where the page may connect besides this service (sources of CSP).
+            special_types: Media types of a body by path, where they are not plain JSON's.
         """
+        self._special_types = special_types or {}
         self._app = app
         elsewhere = "".join(f" {source}" for source in connects_to)
         self._headers = {
@@ -137,11 +141,11 @@ class Guard:
         """The whole body, or None if the client left while sending it."""
         declared = _declared_length(scope)
         if declared == 0 and not _values(scope, b"transfer-encoding"):
-            _check_media_type(scope, empty=True)
+            _check_media_type(scope, empty=True, json_types=self._json_types(scope))
             return b""
         if declared is not None and declared > self._max_body_bytes:
             raise self._too_large()
-        _check_media_type(scope, empty=False)
+        _check_media_type(scope, empty=False, json_types=self._json_types(scope))
         body = bytearray()
         try:
             async with asyncio.timeout(self._body_seconds):
@@ -156,6 +160,9 @@ class Guard:
                         return bytes(body)
         except TimeoutError:
             raise RequestRejected("body_too_slow", "the body did not arrive in time") from None
+
+    def _json_types(self, scope: Scope) -> frozenset[bytes]:
+        return self._special_types.get(scope["path"], _JSON)
 
     def _too_large(self) -> RequestRejected:
         return RequestRejected(
@@ -207,7 +214,7 @@ def _declared_length(scope: Scope) -> int | None:
     return int(values[0])
 
 
-def _check_media_type(scope: Scope, *, empty: bool) -> None:
+def _check_media_type(scope: Scope, *, empty: bool, json_types: frozenset[bytes]) -> None:
     """A body is JSON. Forms are refused even when empty: another site can send those unasked."""
     if scope["method"] in _SAFE and empty:
         return
@@ -215,7 +222,7 @@ def _check_media_type(scope: Scope, *, empty: bool) -> None:
     if not types and empty:
         return
     essence = types[0].partition(b";")[0].strip().lower() if types else b""
-    if len(types) > 1 or essence != b"application/json":
+    if len(types) > 1 or essence not in json_types:
         raise RequestRejected("unsupported_media_type", "a body is application/json here")
 
 

@@ -71,6 +71,7 @@ class SessionLives:
         self._deadlines = Deadlines(self._nearest_deadline, self._overdue, clock)
         self._deadline_task: asyncio.Task[None] | None = None
         self._readiness_listener: Callable[[Readiness], None] | None = None
+        self.on_over: Callable[[SessionRecord], None] = lambda record: None
 
     def begin(self) -> None:
         """Watch the deadlines and start the workers."""
@@ -188,6 +189,7 @@ class SessionLives:
             self.quota.give_back(record.address)
             self.metrics.ended(record.life.reason)
             record.over.set()
+            self.on_over(record)
         record.tell(now)
 
     def released(self, record: SessionRecord) -> None:

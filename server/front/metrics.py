@@ -17,6 +17,7 @@ from server.front.lag import LoopLag
 from server.protocol.worker import Sample
 
 if TYPE_CHECKING:
+    from server.front.livekit import RoomKeeper
     from server.front.service import SessionService
 
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}\Z")
@@ -51,6 +52,10 @@ class FrontMetrics:
     def watch(self, service: SessionService) -> None:
         """Read the service's seats, sessions and workers whenever the metrics are asked for."""
         self.registry.register(_ServiceCollector(service, self))
+
+    def watch_rooms(self, keeper: RoomKeeper) -> None:
+        """Read what the keeper of LiveKit's rooms has found whenever the metrics are asked for."""
+        self.registry.register(_RoomsCollector(keeper))
 
     def text(self) -> bytes:
         """In Prometheus' text format."""
@@ -132,6 +137,24 @@ class _ServiceCollector(Collector):
             labels = {"process": "front", "quantile": f"{share:g}"}
             family.add_sample(LAG, labels, self._own.lag.quantile(share))
         return family
+
+
+class _RoomsCollector(Collector):
+    def __init__(self, keeper: RoomKeeper) -> None:
+        self._keeper = keeper
+
+    def collect(self) -> Iterator[Metric]:
+        """What is the case now."""
+        yield GaugeMetricFamily(
+            "veldt_livekit_reachable",
+            "1 while LiveKit's API answers the front door.",
+            value=float(self._keeper.reachable is True),
+        )
+        yield CounterMetricFamily(
+            "veldt_livekit_strays_removed",
+            "Rooms of sessions that were over.",
+            value=self._keeper.removed,
+        )
 
 
 def _merge(families: dict[str, Metric], worker: str, samples: Iterable[Sample]) -> None:

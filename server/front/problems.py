@@ -36,6 +36,7 @@ STATUS: Final[Mapping[type[Exception], int]] = {
     errors.SecretRequired: 401,
     errors.ApiKeyRequired: 401,
     errors.AdminKeyRequired: 401,
+    errors.BadSignature: 401,
     errors.HouseFull: 429,
     errors.NoWorker: 503,
     errors.ShuttingDown: 503,

@@ -279,6 +279,10 @@ class SessionService:
         """Tell `listener` now and whenever `readiness` may have changed."""
         self._lives.on_readiness(listener)
 
+    def on_over(self, listener: Callable[[SessionRecord], None]) -> None:
+        """Tell `listener` of each session that is over from now on."""
+        self._lives.on_over = listener
+
     def _refuse_while_stopping(self) -> None:
         if self._lives.stopping:
             raise errors.ShuttingDown("the service is stopping", retry_after=10.0)
