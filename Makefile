@@ -47,7 +47,7 @@ test: setup ## all tests: Python, TypeScript, browser
 	@cd web_client && $(subst tools/,../tools/,$(WITH_NODE)) npm test --silent
 	@CHROMIUM="$$(bash tools/chromium.sh)" $(PY) -m pytest -q $(ARGS)
 
-quick: $(VENV)/.ready ## pure and unit tests, seconds
+quick: $(VENV)/.ready web_client/node_modules/.ready ## pure and unit tests, seconds
 	@PYTHONASYNCIODEBUG=1 $(PY) -m pytest -q -x tests/admission tests/pipeline/streaming tests/server/media tests/contract $(ARGS)
 
 test-lingbot: $(VENV)/.ready ## LingBot parity (LINGBOT_FIXTURES=DIR for other fixtures)

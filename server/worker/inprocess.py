@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 from pipeline.registry import load_world
+from pipeline.streaming.trace import TraceRecorder
 from server.protocol.worker import (
     Shutdown,
     WorkerConfig,
@@ -31,11 +32,12 @@ class InProcessWorker:
         *,
         load: LoadWorld = load_world,
         clock: Callable[[], float] = time.monotonic,
+        trace: TraceRecorder | None = None,
     ) -> None:
         self._config = config
         self._events: asyncio.Queue[WorkerEvent | None] = asyncio.Queue()
         self.runtime = WorkerRuntime(
-            config, make_transport, self._events.put_nowait, load=load, clock=clock
+            config, make_transport, self._events.put_nowait, load=load, clock=clock, trace=trace
         )
         self._closed = False
 

@@ -23,6 +23,7 @@ from pipeline.streaming.actors import LocalStageActor
 from pipeline.streaming.errors import ActorDied, SessionFailed
 from pipeline.streaming.messages import Outcome, StageCompleted
 from pipeline.streaming.orchestrator import StreamingPipelineOrchestrator
+from pipeline.streaming.trace import TraceRecorder
 from server.protocol.http import Connection
 from server.protocol.worker import (
     Closed,
@@ -70,14 +71,16 @@ class WorkerRuntime:
         *,
         load: LoadWorld = load_world,
         clock: Callable[[], float] = time.monotonic,
+        trace: TraceRecorder | None = None,
     ) -> None:
-        """Load nothing yet; `emit` must return at once."""
+        """Load nothing yet; `emit` must return at once. `trace` records what the pipeline does."""
         self.fatal = asyncio.Event()  # set once the worker cannot work any more
         self._config = config
         self._make_transport = make_transport
         self._emit = emit
         self._load = load
         self._clock = clock
+        self._trace = trace
         self._lag = LoopLag()
         self._loaded: LoadedWorker | None = None
         self._executors: dict[str, WatchedExecutor] = {}
@@ -193,7 +196,11 @@ class WorkerRuntime:
             for stage, executor in self._executors.items()
         }
         orchestrator = StreamingPipelineOrchestrator(
-            world.spec, actors, clock=clock, open_order=tuple(self._executors)
+            world.spec,
+            actors,
+            clock=clock,
+            open_order=tuple(self._executors),
+            trace=self._trace,
         )
         await orchestrator.start()
         orchestrator.subscribe(self._on_stage_completed)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from admission.session import EndReason
 from pipeline.service import World
+from pipeline.streaming.trace import TraceRecorder
 from server.protocol.http import Connect
 from server.protocol.status import StatusMessage
 from server.protocol.worker import (
@@ -42,6 +43,7 @@ class WorkerRig:
         transport: TransportSettings | None = None,
         seats: int = 4,
         stage_deadline_seconds: float = 30.0,
+        trace: TraceRecorder | None = None,
         **options: object,
     ) -> None:
         self.transports: dict[str, MemoryTransport] = {}
@@ -57,7 +59,7 @@ class WorkerRig:
             stage_deadline_seconds=stage_deadline_seconds,
         )
         extra = {} if load is None else {"load": load}
-        self.worker = InProcessWorker(config, self._make_transport, **extra)
+        self.worker = InProcessWorker(config, self._make_transport, trace=trace, **extra)
         self._reader: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> WorkerRig:
