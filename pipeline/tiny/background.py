@@ -140,12 +140,16 @@ class Background:
         azimuth = self._angle + poses[:, 2, None, None]  # [n, 1, ROW]
         out = self._sky(seen, azimuth, poses[:, 4, None, None], uncovered)
         ground = self._ground_features(seen, poses, uncovered[:, seen.top :])
-        gather = Gather(ground.shape[:3])
-        down = Axis(seen.panorama.texel[:, seen.top :], seen.panorama.part[:, seen.top :])
-        gather.corners(_around(azimuth, HAZE_COLUMNS), down, HAZE_COLUMNS + 2)
-        clear = gather.from_table(self._haze).view(ground.shape)
-        out[:, seen.top :].addcmul_(ground, clear)
+        out[:, seen.top :].addcmul_(ground, self._clear_air(seen, azimuth))
         return out
+
+    def _clear_air(self, seen: Horizons, azimuth: Tensor) -> Tensor:
+        """Return how much ground shows through the haze, frames as few as differ."""
+        across = _around(_as_few_as_differ(azimuth), HAZE_COLUMNS)
+        down = Axis(seen.panorama.texel[:, seen.top :], seen.panorama.part[:, seen.top :])
+        gather = Gather((across.texel + down.texel).shape)
+        gather.corners(across, down, HAZE_COLUMNS + 2)
+        return gather.from_table(self._haze).view(*gather.indices.shape[:3], LANES)
 
     def _seen_from(self, pitches: Tensor) -> Horizons:
         """Return what depends on the horizons, kept from the call before if they are the same."""
@@ -162,7 +166,7 @@ class Background:
         """Return the panorama with clouds [n, H/2, ROW, LANES]."""
         gather = Gather(uncovered.shape, 5)
         across = _around(azimuth, PANORAMA_COLUMNS)
-        cover = self._clouds(seen, across, azimuth + place.CLOUD_TURN * clock)
+        cover = self._clouds(seen, azimuth, azimuth + place.CLOUD_TURN * clock)
         cover = torch.mul(cover, uncovered[:, : seen.sky])
         under = uncovered.clone()
         under[:, : seen.sky] -= cover
@@ -172,11 +176,12 @@ class Background:
         gather.weights[:, seen.sky :, :, 4] = 0
         return gather.from_table(self._panorama).view(*uncovered.shape, LANES)
 
-    def _clouds(self, seen: Horizons, across: Axis, drifted: Tensor) -> Tensor:
+    def _clouds(self, seen: Horizons, azimuth: Tensor, drifted: Tensor) -> Tensor:
         """Return how much clouds cover the sky [n, sky, ROW]."""
+        across = _around(_as_few_as_differ(azimuth), PANORAMA_COLUMNS)
         down = Axis(seen.panorama.texel[:, : seen.sky], seen.panorama.part[:, : seen.sky])
-        logit = _plane(self._open_sky, across, down)
-        logit += _plane(self._cloud, _around(drifted, CLOUD_COLUMNS), seen.cloud)
+        logit = _plane(self._cloud, _around(drifted, CLOUD_COLUMNS), seen.cloud)
+        logit += _plane(self._open_sky, across, down)
         return logit.sigmoid_().mul_(seen.clear_of_ground)
 
     # -------------------------------------------------------------- ground
@@ -253,6 +258,11 @@ class Background:
         ripples = (height * visible)[:, None] * scene.ripple_colour
         glitter = (sparkle * visible)[:, None] * scene.sparkle_colour - sparkle[:, None] * still
         out[..., :FEATURES][where] = still + ripples + glitter
+
+
+def _as_few_as_differ(azimuth: Tensor) -> Tensor:
+    """Return the azimuths [n, 1, ROW] of one frame if all frames look the same way."""
+    return azimuth[:1] if bool((azimuth[:, 0, 0] == azimuth[0, 0, 0]).all()) else azimuth
 
 
 def _around(angle: Tensor, columns: int) -> Axis:
