@@ -192,7 +192,6 @@ class LocalStageActor:
                 for work in iter(self._inbox.get, _STOP):
                     assert isinstance(work, Work)
                     workplace.do(work)
-                    del work  # the last reference to its inputs must not wait for the next work
         except BaseException as fault:  # the thread ends either way; its owner is told why
             end = ActorStopped(self._stage, fault)
         sink(end)

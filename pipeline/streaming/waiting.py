@@ -15,6 +15,10 @@ class Wakeups:
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
+    def __len__(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._waiting.values()))
+
     def wake(self, key: str) -> None:
         """Let everyone who waits for `key` look again."""
         for waiter in self._waiting.pop(key, ()):

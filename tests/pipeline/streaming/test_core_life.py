@@ -285,6 +285,12 @@ def test_late_pieces_of_an_old_epoch_are_counted_and_dropped():
     assert actors.take("a") == []
     assert actors.core.diagnostics(0.0).stale == 1
     assert actors.core.session("a").metrics().stale == 1
+    actors.answer("decode")
+    actors.answer_all()
+    actors.submit("a", 0, "condition_request", "control")
+    actors.answer_all()
+    pieces = [output.piece for output in actors.take("a")]
+    assert pieces == list(range(PIECES + 1)), "pieces of the new epoch count from 0"
 
 
 def test_an_actor_may_answer_void_work_without_running_it():

@@ -169,6 +169,9 @@ async def test_an_open_that_is_cancelled_is_undone():
         with pytest.raises(asyncio.CancelledError):
             await opening
         go_on.set()
+        async with asyncio.timeout(10):
+            while pipeline.diagnostics().sessions:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0)
         assert (await pipeline.close_session("a")).clean
         assert [stage.open_states for stage in stages.values()] == [[], [], []]
         assert stages["decode"].opened == []
