@@ -30,6 +30,8 @@ class Shown:
 class LiveKitPlayer:
     """Joins with what `connect` answers. `answers`: whether it says that it is alive."""
 
+    Unreachable = (rtc.ConnectError, rtc.participant.PublishDataError)
+
     def __init__(self, *, answers: bool = True) -> None:
         self.nonce = secrets.randbelow(2**32 - 1) + 1
         self.answers = answers

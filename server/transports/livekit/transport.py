@@ -44,6 +44,7 @@ WATCH_SECONDS: Final = 1.0
 STILL_SECONDS: Final = 0.9  # a picture that old is sent again, for whoever has just come
 AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)  # between two tries to come back into the room
 ASK_SECONDS: Final = 0.2
+MEND_SECONDS: Final = 4.0  # that LiveKit's client has; a room that is gone cannot be mended
 DELETE_SECONDS: Final = 2.0
 GOODBYE_SECONDS: Final = 0.2  # for a last message to somebody who is put out
 
@@ -83,6 +84,7 @@ class LiveKitTransport:
         self._frame: I420Frame | None = None
         self._frame_at = 0.0
         self._asked_at = -ASK_SECONDS
+        self._mending: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------ MediaTransport
@@ -169,14 +171,19 @@ class LiveKitTransport:
         """The worker's connection is broken: for its player that is as if it were away."""
         log.info("session %s: the connection to LiveKit is broken", self.session)
         self._lose_everybody()
+        if self._mending is None:
+            loop = asyncio.get_running_loop()
+            self._mending = loop.call_later(MEND_SECONDS, self.thrown_out, "it was not mended")
 
     def mended(self) -> None:
         """The worker's connection is there again."""
         log.info("session %s: the connection to LiveKit is mended", self.session)
+        self._stop_mending()
 
     def thrown_out(self, reason: str) -> None:
         """The worker is out of the room: a fresh room takes its place, if there can be one."""
         log.warning("session %s: out of its LiveKit room: %s", self.session, reason)
+        self._stop_mending()
         room, self._room = self._room, None
         if room is not None:
             self.counters.update(room.counters)
@@ -184,11 +191,18 @@ class LiveKitTransport:
         self._lose_everybody()
         self._run(self._come_back())
 
+    def _stop_mending(self) -> None:
+        if self._mending is not None:
+            self._mending.cancel()
+            self._mending = None
+
     # ------------------------------------------------------------------ the room
     async def _be_there(self) -> None:
         """Have the room, and be in it."""
         if self._closing is not None:
             raise TransportClosed("this session is closed")
+        if self._mending is not None:  # the room may be gone, and somebody waits
+            self.thrown_out("a player comes before it was mended")
         if self._room is None:
             if self._opening is None or self._opening.done():
                 self._opening = asyncio.create_task(self._open(), name=f"open {self._name}")
@@ -244,6 +258,7 @@ class LiveKitTransport:
             limit.cancel()
         self._limits.clear()
         self._gates.clear()
+        self._stop_mending()
         if self._opening is not None:
             await asyncio.wait([self._opening])
             if not self._opening.cancelled():

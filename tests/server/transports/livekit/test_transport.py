@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 
+import psutil
 import pytest
 
 from server.protocol.rooms import WORKER, room_name
@@ -19,6 +21,7 @@ from server.transports.livekit.service import RoomService
 from server.transports.livekit.tokens import Role, mint
 from tests.fakes.frames import i420_frame
 from tests.fakes.livekit_player import LiveKitPlayer
+from tests.fakes.waiting import until
 from tests.livekit_server import LiveKitServer
 
 from .conftest import Stage
@@ -181,3 +184,27 @@ async def test_a_deleted_room_is_made_again_and_plays(stage: Stage) -> None:
     again = await stage.player()
     stage.play()
     await again.until(lambda: len(again.frames) > 5)
+
+
+async def test_sessions_leave_no_task_thread_or_descriptor(make_stage: MakeStage) -> None:
+    process = psutil.Process()
+
+    async def one() -> None:
+        stage = make_stage()
+        await stage.connect()
+        stage.play()
+        await asyncio.sleep(0.2)
+        await stage.aclose()
+
+    for _ in range(3):
+        await one()
+    tasks, threads, files = len(asyncio.all_tasks()), process.num_threads(), process.num_fds()
+    for _ in range(10):
+        await one()
+    assert len(asyncio.all_tasks()) <= tasks
+
+    def as_before() -> bool:  # libwebrtc ends its threads in its own time
+        gc.collect()
+        return process.num_threads() <= threads + 2 and process.num_fds() <= files + 3
+
+    await until(as_before, 20)

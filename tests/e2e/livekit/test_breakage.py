@@ -1,0 +1,154 @@
+"""Things break for real: a worker, a player, LiveKit itself. Nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import aiohttp
+import pytest
+from playwright.sync_api import Page, expect
+
+from server.protocol.rooms import WORKER
+from tests.e2e.livekit.scripted import Players
+from tests.e2e.picture import grab_frames
+from tests.e2e.player import enter, hud, seen_key, wait_for
+from tests.e2e.server import ServerProcess
+from tests.fakes.livekit_player import LiveKitPlayer
+from tests.fakes.waiting import until
+from tests.livekit_server import LiveKitServer
+
+pytestmark = pytest.mark.timeout(180)
+MakeServer = Callable[..., ServerProcess]
+MakePlayers = Callable[[ServerProcess], Players]
+
+
+@pytest.mark.anyio
+async def test_a_killed_worker_leaves_no_room_and_the_player_is_told(
+    make_server: MakeServer, make_players: MakePlayers, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(veldt_world="marker", **own_livekit.settings)
+    session = await make_players(server).playing()
+    [(room, inside)] = (await own_livekit.rooms()).items()
+    assert session.id in room
+    assert inside == ["player-1", WORKER]
+    [worker] = server.workers()
+    worker.kill()
+
+    async def gone() -> bool:
+        return room not in await own_livekit.rooms()
+
+    await until(gone, 30)
+    await session.player.until(lambda: session.player.gone == "ROOM_DELETED", 5)
+    view = await session.view()
+    assert (view["status"], view["reason"]) == ("failed", "worker_died")
+    assert server.metric("veldt_livekit_strays_removed_total") == 1
+
+
+@pytest.mark.anyio
+async def test_a_killed_service_leaves_no_room_once_it_is_back(
+    make_server: MakeServer, make_players: MakePlayers, own_livekit: LiveKitServer
+) -> None:
+    settings = {**own_livekit.settings, "veldt_room_prefix": "mine"}
+    server = make_server(veldt_world="marker", **settings)
+    await make_players(server).playing()
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGKILL)
+    assert len(await own_livekit.rooms()) == 1
+    make_server(veldt_world="marker", **settings)
+
+    async def gone() -> bool:
+        return await own_livekit.rooms() == {}
+
+    await until(gone, 10)
+
+
+@pytest.mark.anyio
+async def test_whoever_joins_without_media_ends_in_words_and_frees_the_seat(
+    make_server: MakeServer, make_players: MakePlayers, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(
+        "--seats", "1", veldt_world="marker", veldt_connect_seconds="4", **own_livekit.settings
+    )
+    players = make_players(server)
+    session = await players.open()
+    details = await session.connect()
+    url = f"{own_livekit.http}/rtc?access_token={details['token']}&auto_subscribe=1"
+    async with aiohttp.ClientSession() as http, http.ws_connect(url):  # signalling, no media
+
+        async def ended() -> bool:
+            return (await session.view())["status"] == "failed"
+
+        await until(ended, 15)
+    assert (await session.view())["reason"] in ("connect_failed", "connect_timeout")
+    assert await own_livekit.rooms() == {}
+    await players.playing()
+
+
+@pytest.mark.anyio
+async def test_a_player_that_dies_is_lost_within_ten_seconds_and_may_come_back(
+    make_server: MakeServer, make_players: MakePlayers
+) -> None:
+    server = make_server(veldt_world="marker")
+    session = await make_players(server).playing()
+    session.player.answers = False  # and it sends no keys either
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    async def suspended() -> bool:
+        return (await session.view())["status"] == "suspended"
+
+    await until(suspended, 12)
+    assert loop.time() - began < 11
+    await session.play()
+    assert (await session.view())["status"] == "running"
+
+
+@pytest.mark.anyio
+async def test_a_restarted_livekit_is_joined_again_by_the_worker(
+    make_server: MakeServer, make_players: MakePlayers, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(
+        veldt_world="marker", veldt_disconnect_grace_seconds="60", **own_livekit.settings
+    )
+    session = await make_players(server).playing()
+    own_livekit.restart()
+    first = session.player
+
+    async def back() -> bool:
+        if first.room.isconnected() and first.gone is None and session.state == "running":
+            newest = len(first.frames)
+            await asyncio.sleep(1)
+            return len(first.frames) > newest  # the SDK has mended it by itself
+        try:
+            await session.play(take_over=True)
+        except (ConnectionError, TimeoutError, *LiveKitPlayer.Unreachable):
+            return False
+        return True
+
+    await until(back, 60)
+    player = session.player
+    seen = len(player.frames)
+    await player.until(lambda: len(player.frames) > seen + 10)
+    assert (await session.view())["status"] == "running"
+
+
+def test_the_page_plays_on_after_livekit_was_restarted(
+    page: Page, make_server: MakeServer, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(
+        veldt_world="marker", veldt_disconnect_grace_seconds="60", **own_livekit.settings
+    )
+    enter(page, server)
+    session = hud(page)["session"]
+    grab_frames(page, 4)
+    own_livekit.restart()
+    expect(page.locator("body")).not_to_have_attribute("data-state", "playing", timeout=30_000)
+    wait_for(page, "playing", 60)
+    assert len(grab_frames(page, 10)) == 10
+    page.keyboard.down("KeyW")
+    seen_key(page, "KeyW")
+    page.keyboard.up("KeyW")
+    assert hud(page)["session"] == session
