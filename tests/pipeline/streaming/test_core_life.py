@@ -176,6 +176,15 @@ def test_draining_does_not_wait_for_a_prefetched_condition():
     assert actors.core.diagnostics(0.0).slot_leaks == 0
 
 
+def test_draining_a_session_in_which_nothing_is_under_way_closes_it_at_once():
+    actors = opened("a")
+    record = actors.core.session("a")
+    actors.close("a", drain=True)
+    assert record.phase is Phase.CLOSING
+    actors.answer_all()
+    assert record.phase is Phase.CLOSED
+
+
 def test_a_drain_can_be_cut_short():
     actors = opened("a")
     actors.submit("a", 0, "condition_request", "control")
@@ -423,6 +432,27 @@ def test_a_session_that_never_used_the_dead_actor_goes_on_releasing():
     actors.answer_all()
     assert actors.core.sessions == ("a",)
     assert ("encode", "b") in asked(actors, Release)
+
+
+@pytest.mark.parametrize("stage", ["encode", "denoise", "decode"])
+def test_an_actor_that_dies_does_not_stop_a_close_that_is_under_way(stage):
+    actors = opened("a")
+    record = actors.core.session("a")
+    actors.close("a")
+    actors.answer("decode") if stage != "decode" else None
+    actors.die(stage)
+    actors.answer_all()
+    assert record.phase is Phase.QUARANTINED
+    assert set(record.report.failures) == {stage}
+    assert record.failure is None, "it was closed, it did not fail"
+
+
+def test_a_second_fault_does_not_hide_the_first():
+    actors = opened("a")
+    actors.submit("a", 0, "condition_request")
+    actors.answer("encode", fault=ValueError("first"))
+    actors.die("decode")
+    assert isinstance(actors.core.session("a").failure, StageFailed)
 
 
 def test_what_a_dead_actor_still_says_is_ignored():

@@ -24,7 +24,7 @@ from pipeline.streaming import (
     StreamingPipelineSpec,
     UnknownName,
 )
-from tests.fakes.stages import PIECES, FakeStage, world_spec, world_stages
+from tests.fakes.stages import PIECES, FakeStage, chain_spec, world_spec, world_stages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("leaves_nothing")]
 
@@ -212,6 +212,21 @@ async def test_a_reset_that_is_cancelled_goes_on():
             while not pipeline.can_submit("a", 0, ["control"]):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0)
         assert len(await play(pipeline, "a", 1)) == PIECES
+
+
+async def test_a_reader_that_waits_is_woken_by_a_single_output():
+    stages = {"work": FakeStage("work", ("out",))}
+    async with running(stages, chain_spec("work")) as pipeline:
+        await pipeline.open_session("a", {"work": "a"})
+        outputs = pipeline.outputs("a")
+        for sequence in range(3):
+            reading = asyncio.create_task(anext(outputs))
+            await asyncio.sleep(0)
+            pipeline.try_submit("a", sequence, {"work_in": sequence})
+            async with asyncio.timeout(10):
+                output = await reading
+            assert (output.sequence, output.piece, output.last) == (sequence, 0, True)
+            assert output.value == ("work", "a", sequence, {"work_in": sequence})
 
 
 async def test_a_reader_that_is_cancelled_loses_nothing():
