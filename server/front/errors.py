@@ -6,7 +6,7 @@ FrontError
 ├── HouseFull, NoWorker, ShuttingDown, QuotaExceeded, TooManyRequests
 ├── BadStart
 │   └── UnknownWorld, UnknownStartPoint, UnsupportedByWorld, UnknownImage
-├── SessionEnded, WorkerRefused, WorkerSlow
+├── SessionEnded, NoSpectators, WorkerRefused, WorkerSlow
 └── RequestRejected
 """
 
@@ -53,6 +53,13 @@ class BadSignature(FrontError):
 
     code = "bad_signature"
     title = "The signature is missing or wrong"
+
+
+class NoSpectators(FrontError):
+    """Nobody can watch here: direct WebRTC leads to one page only."""
+
+    code = "no_spectators"
+    title = "Nobody can watch"
 
 
 class UnknownPicture(FrontError):

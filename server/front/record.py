@@ -72,6 +72,7 @@ class SessionRecord:
         self.stage: str | None = None
         self.ended_at: float | None = None
         self.connects = 0  # `connect` requests on their way to the worker
+        self.watches = 0  # and those of spectators
         self.settled = asyncio.Event()  # set while there are none
         self.settled.set()
         self.over = asyncio.Event()  # the session holds nothing any more
@@ -102,6 +103,15 @@ class SessionRecord:
     def knows(self, secret: str) -> bool:
         """Whether `secret` is this session's, in constant time."""
         return hmac.compare_digest(_digest(secret), self._digest)
+
+    @property
+    def watch_token(self) -> str:
+        """What lets others watch, and nothing else; the same for the session's life."""
+        return hmac.new(self._digest, b"watch", hashlib.sha256).hexdigest()
+
+    def shows_itself_to(self, watch_token: str) -> bool:
+        """Whether `watch_token` is this session's, in constant time."""
+        return hmac.compare_digest(_digest(watch_token), _digest(self.watch_token))
 
     @property
     def streams(self) -> int:
@@ -211,6 +221,13 @@ class Ledger:
         """By id alone, or `UnknownSession`."""
         record = self.find(session)
         if record is None:
+            raise UnknownSession
+        return record
+
+    def watched(self, session: str, watch_token: str) -> SessionRecord:
+        """By id and watch token; `UnknownSession` for either."""
+        record = self.find(session)
+        if record is None or not record.shows_itself_to(watch_token):
             raise UnknownSession
         return record
 

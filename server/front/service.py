@@ -28,6 +28,7 @@ from server.protocol.http import (
     CreateSession,
     Readiness,
     SessionView,
+    SpectatorLink,
 )
 from server.protocol.worker import (
     Connected,
@@ -43,6 +44,7 @@ log = structlog.get_logger(__name__)
 
 CLOSE_ANSWER_SECONDS: Final = 2.0  # that DELETE, or a create in a full house, waits for a close
 MAX_CONNECTS: Final = 4  # of one session at once
+MAX_WATCHES: Final = 16  # spectators of one session that come at once
 
 
 class SessionService:
@@ -183,12 +185,60 @@ class SessionService:
         assert isinstance(reply, Connected), reply.type
         return reply.connection
 
-    async def _ask_to_connect(self, record: SessionRecord, body: Connect) -> WorkerReply:
+    def invite(self, session: str, secret: str) -> SpectatorLink:
+        """What lets others watch a session.
+
+        Raises:
+            UnknownSession, SessionEnded: As said.
+            NoSpectators: Players are not reached through LiveKit.
+        """
+        record = self._ledger.owned(session, secret)
+        _refuse_ended(record)
+        self._refuse_spectators(record)
+        return SpectatorLink(session_id=record.id, watch_token=record.watch_token)
+
+    async def watch(self, session: str, watch_token: str) -> Connection:
+        """Let a spectator join.
+
+        Raises:
+            UnknownSession, SessionEnded, TooManyRequests: As said.
+            WorkerRefused: With the worker's code, such as `nothing_to_watch`.
+            WorkerSlow, WorkerGone: The worker did not answer.
+        """
+        record = self._ledger.watched(session, watch_token)
+        _refuse_ended(record)
+        self._refuse_spectators(record)
+        if record.watches >= MAX_WATCHES:
+            raise errors.TooManyRequests(
+                "too many people come to watch at this moment", session=session, retry_after=1.0
+            )
+        record.watches += 1
+        try:
+            reply = await self._ask_to_connect(record, Connect(), watch=True)
+        finally:
+            record.watches -= 1
+        _refuse_ended(record)
+        if isinstance(reply, Failure):
+            raise errors.WorkerRefused(reply.code, reply.message, reply.field, session)
+        assert isinstance(reply, Connected), reply.type
+        return reply.connection
+
+    def _refuse_spectators(self, record: SessionRecord) -> None:
+        if self.pool.transport(record.worker) != "livekit":
+            raise errors.NoSpectators(
+                "spectators can only watch where players are reached through LiveKit",
+                session=record.id,
+            )
+
+    async def _ask_to_connect(
+        self, record: SessionRecord, body: Connect, *, watch: bool = False
+    ) -> WorkerReply:
         request = ConnectSession(
             session=record.id,
             start=record.start,
             body=body,
             connect_seconds=self._settings.connect_seconds,
+            watch=watch,
         )
         try:
             async with asyncio.timeout(self._settings.worker_call_seconds):

@@ -22,6 +22,7 @@ from server.protocol.http import (
     CreateSession,
     Sessions,
     SessionView,
+    SpectatorLink,
     WorkerDraining,
 )
 
@@ -118,6 +119,39 @@ async def connect_session(
 ) -> Connection:
     """Join a session: the first call claims its seat, later ones reconnect."""
     return await service.connect(session_id, secret, body)
+
+
+@router.post(
+    "/sessions/{session_id}/tokens",
+    status_code=201,
+    response_model=SpectatorLink,
+    responses=responses(
+        errors.SecretRequired, errors.UnknownSession, errors.SessionEnded, errors.NoSpectators
+    ),
+)
+async def invite_spectators(
+    session_id: str, secret: SecretDep, service: ServiceDep
+) -> SpectatorLink:
+    """What lets others watch a session, for a link; it does not let them control anything."""
+    return service.invite(session_id, secret)
+
+
+@router.post(
+    "/sessions/{session_id}/watch",
+    response_model=Connection,
+    responses=responses(
+        errors.SecretRequired,
+        errors.UnknownSession,
+        errors.SessionEnded,
+        errors.NoSpectators,
+        errors.TooManyRequests,
+        errors.WorkerRefused,
+        errors.WorkerSlow,
+    ),
+)
+async def watch_session(session_id: str, watch_token: SecretDep, service: ServiceDep) -> Connection:
+    """Join a session as a spectator, with the `watch_token` as bearer."""
+    return await service.watch(session_id, watch_token)
 
 
 @router.get(

@@ -69,6 +69,13 @@ class Connect(WireModel):
     take_over: bool = False
 
 
+class SpectatorLink(WireModel):
+    """Answer of `POST /v1/sessions/{id}/tokens`: what a spectator's page needs besides the id."""
+
+    session_id: str
+    watch_token: str
+
+
 class IceServer(WireModel):
     """One entry of `RTCConfiguration.iceServers`."""
 

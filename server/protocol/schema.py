@@ -29,6 +29,7 @@ from server.protocol.http import (
     Problem,
     Readiness,
     SessionView,
+    SpectatorLink,
     Worlds,
 )
 from server.protocol.keys import Keys
@@ -50,6 +51,7 @@ ROOTS: Final[tuple[tuple[str, Mode, TypeAdapter[Any]], ...]] = (
     ("Created", "serialization", TypeAdapter(Created)),
     ("SessionView", "serialization", TypeAdapter(SessionView)),
     ("Connection", "serialization", TypeAdapter(Connection)),
+    ("SpectatorLink", "serialization", TypeAdapter(SpectatorLink)),
     ("Worlds", "serialization", TypeAdapter(Worlds)),
     ("Problem", "serialization", TypeAdapter(Problem)),
     ("Readiness", "serialization", TypeAdapter(Readiness)),

@@ -83,6 +83,7 @@ class ConnectSession(WireModel):
     start: StartChoice
     body: Connect
     connect_seconds: float
+    watch: bool = False  # as a spectator: that makes no session
 
 
 class CloseSession(WireModel):

@@ -102,6 +102,21 @@ class MediaTransport(Protocol):
         """Send a status message to one player or to all."""
         ...
 
+    async def invite(self) -> ConnectAnswer:
+        """Where a spectator may join: it sees and hears all, and is heard only once it is granted.
+
+        Raises `NoSpectators` where the transport has none, and what `connect` raises.
+        """
+        ...
+
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """`by` gives the controls to a spectator, or takes them back by naming itself.
+
+        Whoever gets them is told to the sink as `joined`. False where `by` may not, or where
+        nobody of that name watches.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close every connection; idempotent; the sink is silent once it has returned."""
         ...
@@ -123,6 +138,22 @@ class PlayingElsewhere(TransportError):
     """Another live connection plays this session."""
 
     code = "playing_elsewhere"
+
+
+class NoSpectators(TransportError):
+    """This way to the players leads to one page only."""
+
+    code = "no_spectators"
+
+    def __init__(self) -> None:
+        """Say what helps."""
+        super().__init__("spectators can only watch where players are reached through LiveKit")
+
+
+class TooManySpectators(TransportError):
+    """As many watch this session as may."""
+
+    code = "too_many_spectators"
 
 
 class NoMediaAddress(TransportError):

@@ -22,6 +22,7 @@ from server.transports.base import (
     I420Frame,
     Identity,
     LeaveReason,
+    NoSpectators,
     Topic,
     TransportClosed,
     TransportSink,
@@ -98,6 +99,14 @@ class MemoryTransport:
         if player is None or (to is not None and to != self._succession.live):
             return False
         return player._take_message(message)
+
+    async def invite(self) -> ConnectAnswer:
+        """Nobody can watch."""
+        raise NoSpectators
+
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """Nobody watches."""
+        return False
 
     async def aclose(self) -> None:
         """Close every connection; the sink hears nothing more."""

@@ -19,6 +19,7 @@ from server.transports.base import (
     I420Frame,
     Identity,
     LeaveReason,
+    NoSpectators,
     Topic,
     TransportClosed,
     TransportSink,
@@ -103,6 +104,14 @@ class WebRtcTransport:
             self._counters["message_dropped"] += 1
             return False
         return True
+
+    async def invite(self) -> ConnectAnswer:
+        """Each peer has an encoder of its own here: watching is for LiveKit, which copies."""
+        raise NoSpectators
+
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """Nobody watches."""
+        return False
 
     async def aclose(self) -> None:
         """Close every connection; idempotent; the sink is silent from now on."""

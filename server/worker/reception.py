@@ -55,6 +55,10 @@ class Playable(Protocol):
         """End it."""
         ...
 
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """Give the controls to somebody who watches, or take them back; whether that can be."""
+        ...
+
     def input_changed(self) -> None:
         """The control state is another one."""
         ...
@@ -145,7 +149,7 @@ class Reception:
             self._playable.stop()
 
     def _obey(self, player: Player, command: Command) -> Refusal | None:
-        if player.who != self.controller:
+        if player.who != self.controller and not isinstance(command, Grant):
             return Refusal("not_controller", "another player has the controls")
         if not player.greeted and not isinstance(command, Hello):
             return Refusal("hello_first", "say hello before anything else")
@@ -163,7 +167,8 @@ class Reception:
             case Stop():
                 return None
             case Grant():
-                return Refusal("unsupported", "nobody else can be given the controls here")
+                if not self._playable.hand_over(player.who, Identity(command.to)):
+                    return Refusal("not_granted", "the controls cannot be given to that one")
         return None
 
     def _hello(self, player: Player, command: Hello) -> Refusal | None:

@@ -226,6 +226,8 @@ class WorkerRuntime:
         if self._loaded is None or self._closing or self.fatal.is_set():
             return Failure(code="not_ready", message="the worker takes no sessions now")
         session = self._sessions.get(request.session)
+        if session is None and request.watch:
+            return Failure(code="nothing_to_watch", message="nobody plays this session yet")
         if session is None:
             if len(self._sessions) >= self._config.seats:
                 return Failure(code="worker_full", message="every seat of the worker is taken")
@@ -237,7 +239,7 @@ class WorkerRuntime:
         elif session.ended is not None:
             return Failure(code="session_ended", message="this session is over")
         try:
-            answer = await session.connect(request.body)
+            answer = await (session.watch() if request.watch else session.connect(request.body))
         except TransportError as fault:
             if session.unused and session.ended is None:
                 await self._forget(session)

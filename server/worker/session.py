@@ -148,6 +148,10 @@ class SessionRuntime:
             self._on_their_way -= 1
             raise
 
+    async def watch(self) -> ConnectAnswer:
+        """Let a spectator come; raises `TransportError` where that cannot be."""
+        return await self._transport.invite()
+
     def stage_completed(self, event: StageCompleted) -> None:
         """One of its chunks has passed a stage."""
         self._chunks.stage_completed(event)
@@ -257,6 +261,10 @@ class SessionRuntime:
     def stop(self) -> None:
         """End it as the player wishes."""
         self._end(EndReason.STOPPED)
+
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """Give the controls to a spectator, or take them back."""
+        return self._transport.hand_over(by, to)
 
     def input_changed(self) -> None:
         """A world that stood still may want a chunk now."""

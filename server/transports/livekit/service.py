@@ -88,6 +88,18 @@ class RoomService:
             if not _missing(error):
                 raise _unreachable(error) from error
 
+    async def let_speak(self, room: str, identity: str, may: bool) -> None:
+        """Let somebody who watches send messages, or not any more; harmless where it has left."""
+        permission = api.ParticipantPermission(
+            can_subscribe=True, can_publish=False, can_publish_data=may, can_update_metadata=False
+        )
+        change = api.UpdateParticipantRequest(room=room, identity=identity, permission=permission)
+        try:
+            await self._api.room.update_participant(change)
+        except (api.TwirpError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            if not _missing(error):
+                raise _unreachable(error) from error
+
     async def aclose(self) -> None:
         """Close its connection."""
         await self._api.aclose()

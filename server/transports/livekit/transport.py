@@ -30,11 +30,12 @@ from server.transports.base import (
 )
 from server.transports.gate import Gate
 from server.transports.impairment import Impaired
+from server.transports.livekit.audience import Audience
 from server.transports.livekit.outbox import Outgoing
 from server.transports.livekit.room import JoinedRoom
 from server.transports.livekit.service import RoomService
 from server.transports.livekit.silence import Silence
-from server.transports.livekit.tokens import Role, mint
+from server.transports.livekit.tokens import TTL_SECONDS, Role, mint
 from server.transports.memory import replaced
 from server.transports.settings import TransportSettings
 from server.transports.succession import Succession
@@ -72,6 +73,7 @@ class LiveKitTransport:
         self._settings = settings
         self._clock = clock
         self._succession = Succession()
+        self._audience = Audience()
         self._silence = Silence(round(settings.lost_seconds / WATCH_SECONDS))
         self._gates: dict[Identity, Gate] = {}
         self._impaired = Impaired(settings.impair)
@@ -115,10 +117,33 @@ class LiveKitTransport:
 
     def send_message(self, message: StatusMessage, to: Identity | None = None) -> bool:
         """Send to one player, or to everybody in the room."""
-        if to is None or to == self._succession.live:
+        if to is None or to in (self._succession.live, self._audience.holder):
             return self._say(message, to)
         self.counters["message_dropped"] += 1
         return False
+
+    async def invite(self) -> ConnectAnswer:
+        """Make a place for a spectator, who cannot send anything: LiveKit sees to that."""
+        await self._be_there()
+        now = self._clock()
+        who = self._audience.invite(now, now + TTL_SECONDS)
+        token = mint(self._address, Role.SPECTATOR, self._name, who)
+        return ConnectAnswer("livekit", {"url": self._address.public_url, "token": token})
+
+    def hand_over(self, by: Identity, to: Identity) -> bool:
+        """Give the controls to a spectator, or take them back. Only the player may."""
+        if self._room is None or by != self._succession.live:
+            return False
+        if to == by:
+            if self._audience.holder is not None:
+                self._take_back()
+                self._sink.joined(by)
+            return True
+        if to not in self._audience.present:
+            return False
+        if to != self._audience.holder:
+            self._run(self._give(to))
+        return True
 
     async def aclose(self) -> None:
         """Leave the room and delete it; idempotent; the sink is silent from now on."""
@@ -129,7 +154,7 @@ class LiveKitTransport:
     # ------------------------------------------------------------------ RoomListener
     def arrived(self, who: Identity) -> None:
         """A participant has a media path."""
-        if who == self._succession.live:
+        if who == self._succession.live or self._audience.arrived(who):
             return
         now = self._clock()
         if who not in self._succession.known and not self._succession.back(who, now):
@@ -140,12 +165,14 @@ class LiveKitTransport:
             limit.cancel()
         for old in self._succession.came_up(who, now):
             self._end(old, LeaveReason.REPLACED)
-        self._gates[who] = Gate(now)
-        self._silence.watch(who)
+        self._take_back()
+        self._hear(who)
         self._sink.joined(who)
 
     def departed(self, who: Identity, by_itself: bool) -> None:
         """A participant is gone; one that was thrown out of its connection may come back."""
+        if self._audience.departed(who, self._clock() + TTL_SECONDS):
+            self._controls_return(who)
         self._lost(who, LeaveReason.CLOSED if by_itself else LeaveReason.LOST)
 
     def heard(self, who: Identity, topic: str, payload: bytes) -> None:
@@ -189,6 +216,7 @@ class LiveKitTransport:
             self.counters.update(room.counters)
             self._run(room.aclose())
         self._lose_everybody()
+        self._audience.room_lost(self._clock() + TTL_SECONDS)
         self._run(self._come_back())
 
     def _stop_mending(self) -> None:
@@ -243,9 +271,14 @@ class LiveKitTransport:
             room = self._room
             if room is None:
                 continue
-            for who in self._silence.next():
+            for who in map(Identity, self._silence.next()):
                 log.info("session %s: %s is silent", self.session, who)
-                self._gone(Identity(who), LeaveReason.LOST)
+                if who == self._audience.holder:
+                    self._audience.holder = None
+                    self._run(self._let_speak(who, may=False))
+                    self._controls_return(who)
+                else:
+                    self._gone(who, LeaveReason.LOST)
             if watched := self._silence.watched:
                 room.say(Outgoing("alive?", ALIVE, watched, reliable=False))
             if self._frame is not None and self._clock() - self._frame_at > STILL_SECONDS:
@@ -280,7 +313,43 @@ class LiveKitTransport:
                 log.warning("room %s is left to the front door: %s", self._name, error)
             await self._service.aclose()
 
+    # ------------------------------------------------------------------ spectators
+    async def _give(self, to: Identity) -> None:
+        await self._let_speak(to, may=True)
+        if to in self._audience.present and self._succession.live is not None:
+            self._take_back()
+            self._audience.holder = to
+            self._hear(to)
+            self._sink.joined(to)
+
+    def _take_back(self) -> None:
+        """Whoever was given the controls has them no more; the player is told by the caller."""
+        holder, self._audience.holder = self._audience.holder, None
+        if holder is not None:
+            self._forget(holder)
+            self._run(self._let_speak(holder, may=False))
+            self._sink.left(holder, LeaveReason.REPLACED)
+
+    def _controls_return(self, holder: Identity) -> None:
+        """The spectator who played is gone: the player plays again, if it is there."""
+        self._forget(holder)
+        live = self._succession.live
+        self._sink.left(holder, LeaveReason.LOST if live is None else LeaveReason.REPLACED)
+        if live is not None:
+            self._sink.joined(live)
+
+    async def _let_speak(self, who: Identity, *, may: bool) -> None:
+        if self._service is not None:
+            try:
+                await self._service.let_speak(self._name, who, may)
+            except MediaServerUnreachable as error:
+                log.warning("session %s: %s keeps its rights: %s", self.session, who, error)
+
     # ------------------------------------------------------------------ players
+    def _hear(self, who: Identity) -> None:
+        self._gates[who] = Gate(self._clock())
+        self._silence.watch(who)
+
     def _say(self, message: StatusMessage, to: Identity | None) -> bool:
         receivers = () if to is None else (str(to),)
         said = self._room is not None and self._room.say(
@@ -314,6 +383,7 @@ class LiveKitTransport:
                 log.info("session %s: %s", self.session, error)
 
     def _lose_everybody(self) -> None:
+        self._take_back()
         live = self._succession.live
         if live is not None:
             self._lost(live, LeaveReason.LOST)

@@ -155,7 +155,7 @@ async def test_what_a_world_cannot_do_is_refused_and_changes_nothing():
         error = await message(player, "error")
         assert (error.code, error.id) == ("unsupported_by_world", said)
         player.command({"type": "grant", "to": "somebody"})
-        assert (await message(player, "error")).code == "unsupported"
+        assert (await message(player, "error")).code == "not_granted"
         await new_frames(player, 4)
 
 

@@ -298,6 +298,13 @@ export interface SessionView {
   played_seconds: number;
 }
 /**
+ * Answer of `POST /v1/sessions/{id}/tokens`: what a spectator's page needs besides the id.
+ */
+export interface SpectatorLink {
+  session_id: string;
+  watch_token: string;
+}
+/**
  * A place to begin; its picture is a PNG behind `picture`.
  */
 export interface StartPointView {
