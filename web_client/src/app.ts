@@ -3,8 +3,8 @@ import { browserClock } from "./clock";
 import { makeConnection } from "./connection/choose";
 import { withoutBuffer } from "./connection/direct";
 import { newNonce } from "./connection/nonce";
+import { Devices } from "./devices";
 import type { Shortcut } from "./input/keyboard";
-import { listenToKeyboard } from "./input/listen";
 import { Game } from "./play/game";
 import { Api } from "./session/api";
 import { type Face, takesKeys } from "./session/face";
@@ -21,7 +21,6 @@ import { Toast } from "./ui/toast";
 import { Topbar } from "./ui/topbar";
 
 const QUIET_MS = 3000; // without a moving pointer; then the tools fade
-const KEYBOARD = "keyboard";
 
 export class App {
   readonly #stage = new Stage();
@@ -35,6 +34,7 @@ export class App {
   readonly #help: Help;
   readonly #topbar: Topbar;
   readonly #caps: KeyCaps;
+  readonly #devices: Devices;
   #layout: ReadonlyMap<string, string> | undefined;
   #face: Face | null = null;
   #cancelQuiet: (() => void) | null = null;
@@ -79,15 +79,23 @@ export class App {
     const game = this.#game;
     this.#caps = new KeyCaps(must("#keys"), must("#shown-keys"), {
       press: (code, holder, atMs) => {
-        this.#pressed(code, holder, atMs);
+        this.#devices.pressed(code, holder, atMs);
       },
       release: (code, holder) => {
         game.controls.release(code, holder);
       },
     });
-    game.controls.onHeld = (held) => {
-      this.#caps.held(held);
-    };
+    this.#devices = new Devices(game, this.#caps, {
+      shortcut: (shortcut) => this.#shortcut(shortcut),
+      covered: () => this.#help.open,
+      uncover: () => {
+        this.#help.close();
+      },
+      say,
+      stir: () => {
+        this.#stir();
+      },
+    });
     this.#arriving = new Arriving({
       chosen: () => {
         this.#showPoster();
@@ -154,7 +162,10 @@ export class App {
       if (this.#game.facts.link === "up") this.#stage.thaw();
       this.#game.displayed(rtp, atMs, presentedFrames);
     });
-    setInterval(() => void this.#game.tick(), 1000);
+    setInterval(() => {
+      void this.#game.tick();
+      this.#devices.look();
+    }, 1000);
     void this.#learnLayout();
     this.#render();
     await this.#game.begin();
@@ -162,25 +173,11 @@ export class App {
 
   #listen(): void {
     const game = this.#game;
-    listenToKeyboard(window, {
-      legend: (code) => game.controls.knows(code),
-      playing: () => takesKeys(game.face) && !this.#help.open,
-      pressed: (code, atMs) => {
-        this.#pressed(code, KEYBOARD, atMs);
-      },
-      released: (code) => {
-        game.controls.release(code, KEYBOARD);
-      },
-      releaseAll: () => {
-        game.controls.releaseAll();
-      },
-      shortcut: (shortcut) => this.#shortcut(shortcut),
-      other: () => {
-        if (game.face === "paused" && !this.#help.open) game.pause(false);
-      },
-    });
+    this.#devices.listen();
     document.addEventListener("visibilitychange", () => {
-      game.hide(document.visibilityState === "hidden");
+      const hidden = document.visibilityState === "hidden";
+      game.hide(hidden);
+      this.#devices.awake = !hidden;
     });
     window.addEventListener("pagehide", () => {
       game.pageHidden();
@@ -198,11 +195,6 @@ export class App {
         if (game.facts.link === "up") this.#stage.thaw();
       });
     }
-  }
-
-  #pressed(code: string, holder: string, atMs: number): void {
-    if (this.#game.face === "paused") this.#game.pause(false);
-    if (takesKeys(this.#game.face)) this.#game.controls.press(code, holder, atMs);
   }
 
   /** @returns whether it did anything. */

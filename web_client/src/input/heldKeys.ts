@@ -17,6 +17,11 @@ export class HeldKeys {
     return this.#legend.has(code);
   }
 
+  /** Whether this holder has the key down. */
+  holds(code: string, holder: string): boolean {
+    return this.#holders.get(code)?.has(holder) ?? false;
+  }
+
   get held(): string[] {
     return [...this.#holders.keys()].slice(0, MAX_HELD);
   }

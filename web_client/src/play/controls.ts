@@ -1,4 +1,15 @@
 import type { Clock } from "../clock";
+import {
+  alike,
+  AXES,
+  type Axes,
+  type Axis,
+  holdsKey,
+  isStill,
+  KEYS_OF_AXIS,
+  STILL,
+  together,
+} from "../input/axes";
 import { HeldKeys } from "../input/heldKeys";
 import { type ControlState, KeysSender } from "../input/sender";
 import type { Receipt } from "../protocol/codec";
@@ -7,6 +18,7 @@ import { KeysSeen } from "../receipts/keysSeen";
 import { KeyToPhoton } from "../receipts/keyToPhoton";
 
 const OLDEST_EVENT_MS = 1000; // an event's own time is believed if it is no older than this
+const AXES_MS = 15; // a stick on its way is told no more often than this
 
 /** From keys and fingers to `keys` messages, and from receipts back to what was felt. */
 export class Controls {
@@ -15,18 +27,28 @@ export class Controls {
   #keys = new HeldKeys([]);
   #keyToPhoton: KeyToPhoton | null = null;
   #seen: KeysSeen | null = null;
+  #analog: readonly Axis[] = []; // axes that the world knows; others are keys to it
+  readonly #wishes = new Map<string, Axes>(); // by device
+  #axes: Axes = STILL;
+  #axesSentAt = -Infinity;
+  #cancelAxes: (() => void) | null = null;
 
   /** Called synchronously whenever a key goes down or up. */
   onHeld: (held: readonly string[]) => void = () => undefined;
+  /** The same for what leans. */
+  onAxes: (axes: Axes) => void = () => undefined;
+  /** Everything was let go: devices that still lean have to come to rest before they count. */
+  onReleaseAll: () => void = () => undefined;
 
   constructor(clock: Clock, send: (keys: Keys) => void) {
     this.#clock = clock;
     this.#sender = new KeysSender(clock, send);
   }
 
-  /** The world says which keys mean something. */
-  useLegend(controls: readonly ControlView[]): void {
+  /** The world says which keys and axes mean something. */
+  useLegend(controls: readonly ControlView[], axes: readonly string[]): void {
     this.releaseAll();
+    this.#analog = AXES.filter((axis) => axes.includes(axis));
     this.#keys = new HeldKeys(controls.flatMap(({ code, aliases }) => [code, ...aliases]));
   }
 
@@ -83,7 +105,24 @@ export class Controls {
   }
 
   releaseAll(): void {
-    if (this.#keys.releaseAll()) this.#changed();
+    const leaned = this.#wishes.size > 0 && !isStill(this.#axes);
+    this.#wishes.clear();
+    this.#axes = STILL;
+    if (this.#keys.releaseAll() || leaned) this.#changed();
+    if (leaned) this.onAxes(STILL);
+    this.onReleaseAll();
+  }
+
+  /** A stick or a finger leans. What a world has no axis for holds its keys. */
+  steer(device: string, wish: Axes): void {
+    this.#wishes.set(device, wish);
+    const wanted = together(this.#wishes.values());
+    if (alike(wanted, this.#axes)) return;
+    this.#axes = wanted;
+    this.onAxes(wanted);
+    for (const axis of AXES) if (!this.#analog.includes(axis)) this.#lean(axis, wanted[axis]);
+    if (isStill(wanted)) this.#sendAxes();
+    else this.#cancelAxes ??= this.#clock.after(this.#untilAxes(), () => { this.#sendAxes(); });
   }
 
   /** A frame with this receipt is on screen. */
@@ -94,6 +133,28 @@ export class Controls {
     };
   }
 
+  #lean(axis: Axis, value: number): void {
+    const [less, more] = KEYS_OF_AXIS[axis];
+    for (const [code, way] of [[less, -value], [more, value]] as const) {
+      const held = this.#keys.holds(code, axis);
+      if (!holdsKey(way, held)) this.release(code, axis);
+      else if (!held) this.press(code, axis, this.#clock.now());
+    }
+  }
+
+  #untilAxes(): number {
+    return Math.max(0, this.#axesSentAt + AXES_MS - this.#clock.now());
+  }
+
+  #sendAxes(): void {
+    this.#cancelAxes?.();
+    this.#cancelAxes = null;
+    if (this.#analog.length === 0) return;
+    this.#axesSentAt = this.#clock.now();
+    const seq = this.#sender.changed(this.#state());
+    if (seq !== null) this.#seen?.sent(seq, this.#keys.held, null);
+  }
+
   #changed(): void {
     this.onHeld(this.#keys.held);
     const seq = this.#sender.changed(this.#state());
@@ -101,6 +162,8 @@ export class Controls {
   }
 
   #state(): ControlState {
-    return { held: this.#keys.held, presses: this.#keys.presses, axes: {} };
+    const axes: Record<string, number> = {};
+    for (const axis of this.#analog) if (this.#axes[axis] !== 0) axes[axis] = this.#axes[axis];
+    return { held: this.#keys.held, presses: this.#keys.presses, axes };
   }
 }

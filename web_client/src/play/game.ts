@@ -230,7 +230,7 @@ export class Game {
         return worlds;
       });
       this.#stage = null;
-      if (this.world !== null) this.controls.useLegend(this.world.controls);
+      if (this.world !== null) this.controls.useLegend(this.world.controls, this.world.axes);
       this.#view.changed();
     } catch (error) {
       if (this.#attached === null) this.#set({ trouble: troubleOf(error) });

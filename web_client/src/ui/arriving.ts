@@ -82,6 +82,9 @@ export class Arriving {
         card.addEventListener("click", () => {
           this.#choose(index);
         });
+        card.addEventListener("focus", () => {
+          if (index !== this.#choice) this.#choose(index);
+        });
         card.addEventListener("dblclick", () => {
           this.#handlers.play(this.choice);
         });

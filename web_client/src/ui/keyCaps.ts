@@ -1,3 +1,4 @@
+import { AXES, type Axes, KEYS_OF_AXIS } from "../input/axes";
 import type { ControlView } from "../protocol/messages";
 import { el } from "./dom";
 import { labelOf, placesOf } from "./labels";
@@ -48,6 +49,17 @@ export class KeyCaps {
     this.#mark("pressed", codes);
   }
 
+  /** A stick leans: the keys of that way glow. */
+  leaning(axes: Axes): void {
+    this.#mark(
+      "leaning",
+      AXES.flatMap((axis) => {
+        const [less, more] = KEYS_OF_AXIS[axis];
+        return axes[axis] < 0 ? [less] : axes[axis] > 0 ? [more] : [];
+      }),
+    );
+  }
+
   /** The frame on screen shows these. */
   seen(codes: readonly string[]): void {
     this.#mark("seen", codes);
@@ -55,7 +67,7 @@ export class KeyCaps {
     if (this.#shown.textContent !== text) this.#shown.textContent = text;
   }
 
-  #mark(look: "pressed" | "seen", codes: readonly string[]): void {
+  #mark(look: "pressed" | "leaning" | "seen", codes: readonly string[]): void {
     const caps = new Set(codes.map((code) => this.#caps.get(code)));
     for (const cap of new Set(this.#caps.values())) cap.classList.toggle(look, caps.has(cap));
   }
