@@ -10,15 +10,17 @@ import { Api } from "./session/api";
 import { type Face, takesKeys } from "./session/face";
 import { SessionStore } from "./session/store";
 import { Arriving } from "./ui/arriving";
+import { CompanyPanel } from "./ui/company";
 import { must } from "./ui/dom";
 import { Help } from "./ui/help";
-import { HudPanel } from "./ui/hudPanel";
+import { copyText, HudPanel } from "./ui/hudPanel";
 import { KeyCaps } from "./ui/keyCaps";
 import { Preferences } from "./ui/preferences";
 import { Sheet } from "./ui/sheet";
 import { framesCanBeSeen, Stage, watchFrames } from "./ui/stage";
 import { Toast } from "./ui/toast";
 import { Topbar } from "./ui/topbar";
+import { watchLink } from "./watch/link";
 
 const QUIET_MS = 3000; // without a moving pointer; then the tools fade
 
@@ -32,6 +34,7 @@ export class App {
   readonly #sheet: Sheet;
   readonly #hud: HudPanel;
   readonly #help: Help;
+  readonly #company: CompanyPanel;
   readonly #topbar: Topbar;
   readonly #caps: KeyCaps;
   readonly #devices: Devices;
@@ -148,6 +151,13 @@ export class App {
         game.leave();
       },
     });
+    this.#company = new CompanyPanel({
+      invite: () => void this.#invite(),
+      grant: (to) => {
+        game.grant(to);
+      },
+    });
+    this.#help.element.append(this.#company.element);
     must("#front").append(this.#arriving.element, this.#sheet.element);
     document.body.append(this.#help.element);
   }
@@ -235,6 +245,7 @@ export class App {
     this.#topbar.render(game);
     this.#sheet.render(game);
     this.#hud.render(game.hud());
+    this.#company.render(game.company, game.given);
     if (face === this.#face) return;
     const before = this.#face;
     this.#face = face;
@@ -262,6 +273,18 @@ export class App {
     this.#cancelQuiet = browserClock.after(QUIET_MS, () => {
       document.body.classList.add("quiet");
     });
+  }
+
+  async #invite(): Promise<void> {
+    try {
+      const ticket = await this.#game.invite();
+      if (ticket === null) return;
+      await copyText(watchLink(location.href, ticket));
+      this.#toast.say("The link is copied");
+    } catch (error) {
+      console.warn("inviting:", error);
+      this.#toast.say("There is no link at this moment");
+    }
   }
 
   #setCrisp(crisp: boolean): void {

@@ -1,3 +1,10 @@
 import { App } from "./app";
+import { watchedBy } from "./watch/link";
 
-await new App().start();
+const ticket = watchedBy(location.hash);
+if (ticket === null) {
+  await new App().start();
+} else {
+  const { watch } = await import("./watch/page");
+  await watch(ticket);
+}

@@ -21,6 +21,8 @@ export interface DirectHandlers {
   readonly open: () => void;
   readonly status: (message: StatusMessage) => void;
   readonly unreadable: (why: string) => void;
+  /** Whether this page may send messages has changed. Said of spectators only. */
+  readonly permitted?: (may: boolean) => void;
   readonly gone: (why: Gone) => void;
 }
 
@@ -71,6 +73,11 @@ export class DirectConnection {
 
   /** Direct WebRTC says on the status channel what its frames show. */
   frameAt(): null {
+    return null;
+  }
+
+  /** Nobody else is on a direct connection. */
+  company(): null {
     return null;
   }
 

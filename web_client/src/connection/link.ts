@@ -13,8 +13,16 @@ export interface MediaConnection {
   sendCommand(command: Command): void;
   /** What the displayed frame with this RTP timestamp shows, where the frames carry it. */
   frameAt(rtpTimestamp: number): FrameReceipt | null;
+  /** Who else is there; null where nobody can be. */
+  company(): Company | null;
   stats(): Promise<RTCStatsReport | null>;
   close(): void;
+}
+
+/** Who is in a session besides the worker, by the names that `grant` takes. */
+export interface Company {
+  readonly me: string;
+  readonly spectators: readonly string[];
 }
 
 export interface LinkHandlers {
@@ -82,6 +90,10 @@ export class PlayerLink {
 
   frameAt(rtpTimestamp: number): FrameReceipt | null {
     return this.#connection?.frameAt(rtpTimestamp) ?? null;
+  }
+
+  company(): Company | null {
+    return this.#link === "up" ? (this.#connection?.company() ?? null) : null;
   }
 
   async stats(): Promise<RTCStatsReport | null> {

@@ -4,10 +4,12 @@ import { decode, encode, MAX_MESSAGE_BYTES, TOPICS } from "../protocol/codec";
 import { NotInSchema } from "../protocol/guard";
 import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import type { DirectHandlers, Gone } from "./direct";
+import type { Company } from "./link";
 import type * as Library from "./livekitClient";
 
 const UP_MS = 12_000; // then there is no way through, and the page says so
 const WORKER = "worker"; // whose messages count; LiveKit stamps the sender
+const SPECTATOR = "spectator-";
 /** What comes on this topic goes back: a hidden page answers too, although its timers sleep. */
 const ALIVE = "veldt.alive";
 
@@ -71,6 +73,16 @@ export class LiveKitConnection {
     return { pts: 0, frame_id: String(frameId), receipt: String(userTimestamp) };
   }
 
+  company(): Company | null {
+    const room = this.#room;
+    if (room === null) return null;
+    const others = [...room.remoteParticipants.keys()];
+    return {
+      me: room.localParticipant.identity,
+      spectators: others.filter((who) => who.startsWith(SPECTATOR)),
+    };
+  }
+
   async stats(): Promise<RTCStatsReport | null> {
     return (await this.#track?.receiver?.getStats()) ?? null;
   }
@@ -101,6 +113,10 @@ export class LiveKitConnection {
     });
     room.on(RoomEvent.DataReceived, (payload, sender, _, topic) => {
       if (!this.#over && sender?.identity === WORKER) this.#receive(payload, topic ?? "");
+    });
+    room.on(RoomEvent.ParticipantPermissionsChanged, (_, who) => {
+      if (this.#over || who !== room.localParticipant) return;
+      this.#handlers.permitted?.(room.localParticipant.permissions?.canPublishData === true);
     });
     // A connection that has to be made anew is made with a fresh token, by whoever holds this one.
     room.on(RoomEvent.Reconnecting, () => {

@@ -1,5 +1,6 @@
 /** One player's game in this page: facts, and what moves them. Knows no DOM element. */
 import { transportOf } from "../connection/choose";
+import type { Company } from "../connection/link";
 import { readRtcStats } from "../hud/rtcStats";
 import type { HudSnapshot } from "../hud/snapshot";
 import type {
@@ -9,7 +10,7 @@ import type {
   StatusMessage,
   WorldView,
 } from "../protocol/messages";
-import { ApiProblem } from "../session/api";
+import { ApiProblem, type Credentials } from "../session/api";
 import { eventOf } from "../session/events";
 import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/face";
 import { END_STATE, reachable } from "../session/life";
@@ -38,6 +39,7 @@ export class Game {
   #lostAt: number | null = null;
   #leaving: Promise<void> = Promise.resolve();
   #start: string | null = null;
+  #given: string | null = null; // the spectator who has the controls
 
   constructor(options: GameOptions, view: GameView) {
     this.#options = options;
@@ -177,6 +179,32 @@ export class Game {
     });
   }
 
+  /** Who watches; null where nobody can. */
+  get company(): Company | null {
+    return this.#attached?.link.company() ?? null;
+  }
+
+  /** Which spectator has the controls. */
+  get given(): string | null {
+    return this.#given;
+  }
+
+  /** Credentials with which others may watch. */
+  async invite(): Promise<Credentials | null> {
+    const session = this.#attached?.session;
+    return session === undefined ? null : this.#options.api.invite(session);
+  }
+
+  /** Hand the controls to a spectator, or take them back by one's own name. */
+  grant(to: string): void {
+    this.controls.releaseAll();
+    this.#attached?.link.command({ type: "grant", to }, (epoch) => {
+      if (epoch === null) this.#view.say("The controls could not be handed over");
+      else if (to !== this.company?.me) this.#given = to;
+      this.#view.changed();
+    });
+  }
+
   pause(paused: boolean): void {
     if (paused) this.controls.releaseAll();
     this.#set({ pausedByPlayer: paused });
@@ -310,7 +338,8 @@ export class Game {
 
   #heard(message: StatusMessage): void {
     switch (message.type) {
-      case "hello":
+      case "hello": // whoever is greeted has the controls
+        this.#given = null;
         this.#meters.hello(message);
         return;
       case "chunk":

@@ -11,6 +11,7 @@ import type {
   Readiness,
   SessionEvent,
   SessionView,
+  SpectatorLink,
   StatusMessage,
   Worlds,
 } from "./messages";
@@ -31,6 +32,7 @@ interface Received {
   Created: Created;
   SessionView: SessionView;
   Connection: Connection;
+  SpectatorLink: SpectatorLink;
   Worlds: Worlds;
   Problem: Problem;
   Readiness: Readiness;

@@ -80,6 +80,19 @@ export class Api {
     return decode("Connection", await this.#text("POST", path, { session, body: encode(body) }));
   }
 
+  /** What lets others watch the session: credentials for `watch`. */
+  async invite(session: Credentials): Promise<Credentials> {
+    const text = await this.#text("POST", `${pathOf(session)}/tokens`, { session });
+    const { session_id: id, watch_token: token } = decode("SpectatorLink", text);
+    return { id, token };
+  }
+
+  /** Where a spectator joins. */
+  async watch(ticket: Credentials): Promise<Connection> {
+    const path = `${pathOf(ticket)}/watch`;
+    return decode("Connection", await this.#text("POST", path, { session: ticket }));
+  }
+
   /** End the session; answers when its seat is free, or a little later. */
   async close(session: Credentials): Promise<void> {
     await this.#text("DELETE", pathOf(session), { session, keepalive: true });

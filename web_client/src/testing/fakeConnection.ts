@@ -26,6 +26,10 @@ export class FakeConnection implements MediaConnection {
     this.commands.push(command);
   }
 
+  company(): null {
+    return null;
+  }
+
   frameAt(): FrameReceipt | null {
     return null;
   }
