@@ -16,6 +16,7 @@ from server.protocol.http import Readiness
 from server.settings import BadSettings, Settings, settings_from
 
 BAD_USE: Final = 2  # exit code of whatever the operator can put right
+UNWELL: Final = 1  # of `doctor`, where something has to be mended
 
 app = typer.Typer(
     add_completion=False,
@@ -90,6 +91,30 @@ def fetch_weights(
 
     consent = ["--accept-licence"] if accept_licence else []
     raise typer.Exit(fetch(["--to", str(to), *consent]))
+
+
+@app.command()
+def doctor(
+    world: Annotated[str | None, typer.Option(help="World to load [VELDT_WORLD].")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on [VELDT_HOST].")] = None,
+    port: Annotated[int | None, typer.Option(help="Port [VELDT_PORT].")] = None,
+) -> None:
+    """Examine all that play needs here: one line each, what is wrong and how to mend it."""
+    try:
+        settings = settings_from(os.environ, world=world, host=host, port=port)
+    except BadSettings as error:
+        _fail(str(error))
+    from server.doctor import Health, examine
+
+    async def report() -> bool:
+        well = True
+        async for finding in examine(settings):
+            stdout.print(str(finding), markup=False)
+            well = well and finding.health is not Health.BAD
+        return well
+
+    if not asyncio.run(report()):
+        raise typer.Exit(UNWELL)
 
 
 class Progress:

@@ -124,6 +124,8 @@ def _missing(error: Exception) -> bool:
 
 
 def _unreachable(error: Exception) -> MediaServerUnreachable:
+    if isinstance(error, api.TwirpError) and error.status in (401, 403):
+        return MediaServerUnreachable("LiveKit refuses the API key and secret")
     if isinstance(error, api.TwirpError):
         return MediaServerUnreachable(f"LiveKit refuses: {error.code}: {error.message}"[:300])
     words = str(error) or type(error).__name__
