@@ -1,20 +1,25 @@
 /** Puts the game and its page together. */
 import { browserClock } from "./clock";
+import { canConnect, focusGame, keyboardLayout, toggleFullscreen, wasReloaded } from "./browser";
 import { makeConnection } from "./connection/choose";
 import { withoutBuffer } from "./connection/direct";
 import { newNonce } from "./connection/nonce";
-import { Devices } from "./devices";
+import { ClipRecorder } from "./clips/recorder";
+import { Devices, padsAreOffered } from "./devices";
 import type { Shortcut } from "./input/keyboard";
+import { Keepsakes } from "./keepsakes";
 import { Game } from "./play/game";
 import { Api } from "./session/api";
 import { type Face, takesKeys } from "./session/face";
 import { SessionStore } from "./session/store";
 import { Arriving } from "./ui/arriving";
 import { CompanyPanel } from "./ui/company";
+import { chime, chimeIsPossible, prepareChime } from "./ui/chime";
 import { must } from "./ui/dom";
 import { Help } from "./ui/help";
 import { copyText, HudPanel } from "./ui/hudPanel";
 import { KeyCaps } from "./ui/keyCaps";
+import { paintFrom } from "./ui/paint";
 import { Preferences } from "./ui/preferences";
 import { Sheet } from "./ui/sheet";
 import { framesCanBeSeen, Stage, watchFrames } from "./ui/stage";
@@ -38,6 +43,7 @@ export class App {
   readonly #topbar: Topbar;
   readonly #caps: KeyCaps;
   readonly #devices: Devices;
+  readonly #keepsakes: Keepsakes;
   #layout: ReadonlyMap<string, string> | undefined;
   #face: Face | null = null;
   #cancelQuiet: (() => void) | null = null;
@@ -76,10 +82,14 @@ export class App {
           const detail = { frameId, ...receipt, atMs };
           this.#stage.video.dispatchEvent(new CustomEvent("veldt-frame", { detail }));
         },
+        turn: () => {
+          if (this.#preferences.get("chime") === "on") chime();
+        },
         say,
       },
     );
     const game = this.#game;
+    this.#keepsakes = new Keepsakes(this.#stage.video, say);
     this.#caps = new KeyCaps(must("#keys"), must("#shown-keys"), {
       press: (code, holder, atMs) => {
         this.#devices.pressed(code, holder, atMs);
@@ -103,7 +113,13 @@ export class App {
       chosen: () => {
         this.#showPoster();
       },
-      play: (start) => void game.play(start),
+      play: (start) => {
+        if (this.#preferences.get("chime") === "on") prepareChime();
+        void game.play(start);
+      },
+      withdraw: () => {
+        game.withdraw();
+      },
     });
     this.#sheet = new Sheet({
       takeOver: () => {
@@ -115,26 +131,54 @@ export class App {
       pause: (paused) => {
         game.pause(paused);
       },
+      stepIn: () => {
+        game.stepIn();
+      },
       playAgain: () => void game.playAgain(),
       chooseAgain: () => void game.chooseAgain(),
+      saveClip: () => this.#shortcut("clip"),
+      hasClip: () => this.#keepsakes.hasClip,
+      chime: chimeIsPossible() ? this.#preferences.get("chime") === "on" : null,
+      setChime: (on) => {
+        this.#preferences.set("chime", on ? "on" : "off");
+        if (on) prepareChime();
+      },
       say,
     });
     this.#hud = new HudPanel(must("#hud"), say);
-    this.#help = new Help({
-      opened: () => {
-        game.controls.releaseAll();
+    const share = (): void => void this.#keepsakes.share(game.start ?? this.#arriving.choice);
+    this.#help = new Help(
+      {
+        opened: () => {
+          game.controls.releaseAll();
+        },
+        reset: () => {
+          game.reset();
+        },
+        leave: () => {
+          game.leave();
+        },
+        saveClip: () => this.#shortcut("clip"),
+        savePicture: () => this.#shortcut("picture"),
+        share,
+        crisp: (crisp) => {
+          this.#setCrisp(crisp);
+        },
+        clips: (clips) => {
+          this.#preferences.set("clips", clips ? "on" : "off");
+          this.#keep();
+        },
       },
-      reset: () => {
-        game.reset();
+      {
+        pads: padsAreOffered(),
+        clips: ClipRecorder.possible,
+        fullscreen: document.fullscreenEnabled,
       },
-      leave: () => {
-        game.leave();
-      },
-      crisp: (crisp) => {
-        this.#setCrisp(crisp);
-      },
-    });
+    );
     this.#topbar = new Topbar({
+      clip: () => this.#shortcut("clip"),
+      picture: () => this.#shortcut("picture"),
+      share,
       pause: () => {
         this.#shortcut("pause");
       },
@@ -168,6 +212,7 @@ export class App {
     this.#hud.open = this.#preferences.get("hud") === "on";
     this.#setCrisp(this.#preferences.get("crisp") === "on");
     this.#help.crisp = this.#preferences.get("crisp") === "on";
+    this.#help.clips = this.#preferences.get("clips") !== "off";
     watchFrames(this.#stage.video, (rtp, atMs, presentedFrames) => {
       if (this.#game.facts.link === "up") this.#stage.thaw();
       this.#game.displayed(rtp, atMs, presentedFrames);
@@ -214,15 +259,31 @@ export class App {
       case "menu":
       case "help":
         if (this.#help.open) return false; // the dialog closes itself
-        this.#help.show(game.world?.controls ?? [], takesKeys(game.face), this.#layout);
+        this.#help.show({
+          controls: game.world?.controls ?? [],
+          inSession: takesKeys(game.face),
+          layout: this.#layout,
+        });
         return true;
       case "hud":
         this.#hud.open = !this.#hud.open;
         this.#preferences.set("hud", this.#hud.open ? "on" : "off");
         return true;
       case "fullscreen":
-        void toggleFullscreen();
+        void toggleFullscreen().then((done) => {
+          if (!done) this.#toast.say("This browser does not let the page fill the screen.");
+        });
         return true;
+      case "clip":
+        if (!this.#keepsakes.hasClip && !takesKeys(game.face)) return false;
+        void this.#keepsakes.saveClip(game.start ?? "world");
+        return true;
+      case "picture": {
+        if (!takesKeys(game.face)) return false;
+        const { shown, width, height } = this.#stage.picture;
+        void this.#keepsakes.savePicture(game.start ?? "world", shown, width, height);
+        return true;
+      }
       case "reset":
         if (!takesKeys(game.face)) return false;
         game.reset();
@@ -240,15 +301,16 @@ export class App {
     const arriving = face === "arriving" || face === "checking";
     this.#arriving.element.hidden = !arriving;
     this.#arriving.use(game.world, game.start ?? this.#wanted, this.#layout);
-    this.#arriving.busy = face === "checking" || game.world === null;
+    this.#arriving.busy(face === "checking" || game.world === null, face === "checking");
     if (game.world !== null) this.#caps.use(game.world.controls, this.#layout);
     this.#topbar.render(game);
     this.#sheet.render(game);
-    this.#hud.render(game.hud());
+    this.#hud.render(game.hud(), game.latencies(), browserClock.now());
     this.#company.render(game.company, game.given);
     if (face === this.#face) return;
     const before = this.#face;
     this.#face = face;
+    this.#keep();
     if (arriving || face === "error") this.#stage.clear();
     this.#showPoster();
     document.body.dataset["state"] = face;
@@ -263,7 +325,18 @@ export class App {
     const arriving = this.#face === null || this.#face === "arriving" || this.#face === "checking";
     const name = arriving ? this.#arriving.choice : this.#game.start;
     const start = world?.start_points.find((point) => point.name === name);
-    this.#stage.poster = (start ?? world?.start_points[0])?.picture ?? null;
+    const picture = (start ?? world?.start_points[0])?.picture ?? null;
+    this.#stage.poster = picture;
+    if (picture !== null) void paintFrom(picture);
+  }
+
+  /** The last seconds are recorded while the world plays, and kept when it ends. */
+  #keep(): void {
+    const face = this.#face;
+    const plays = face === "playing" || face === "slow";
+    const rests = face === "paused" || face === "hidden" || face === "reconnecting";
+    const now = plays ? "plays" : rests ? "rests" : face === "ended" ? "ended" : "none";
+    this.#keepsakes.follow(now, this.#preferences.get("clips") !== "off");
   }
 
   /** Somebody is there: the tools show for a while. */
@@ -293,45 +366,7 @@ export class App {
   }
 
   async #learnLayout(): Promise<void> {
-    const { keyboard } = navigator as Navigator & {
-      keyboard?: { getLayoutMap?: () => Promise<ReadonlyMap<string, string>> };
-    };
-    try {
-      this.#layout = await keyboard?.getLayoutMap?.();
-    } catch {
-      return; // not allowed here: keys are labelled by their code
-    }
+    this.#layout = await keyboardLayout();
     this.#render();
-  }
-}
-
-/** Keys go to the game again, not to the button that was used last. */
-function focusGame(): void {
-  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-}
-
-function canConnect(): boolean {
-  try {
-    new RTCPeerConnection().close();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function wasReloaded(): boolean {
-  const [entry] = performance.getEntriesByType("navigation");
-  return entry instanceof PerformanceNavigationTiming && entry.type === "reload";
-}
-
-async function toggleFullscreen(): Promise<void> {
-  try {
-    if (document.fullscreenElement === null) {
-      await document.documentElement.requestFullscreen({ navigationUI: "hide" });
-    } else {
-      await document.exitFullscreen();
-    }
-  } catch (error) {
-    console.warn("no whole screen here:", error);
   }
 }

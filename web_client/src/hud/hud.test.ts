@@ -3,6 +3,7 @@ import { ChunkPace } from "./chunkPace";
 import { DisplayedFrames } from "./frames";
 import { percentile, Recent } from "./percentile";
 import { readRtcStats } from "./rtcStats";
+import { lineOf, Trace } from "./sparkline";
 import { Slowness } from "./slowness";
 import { type HudSnapshot, ROWS } from "./snapshot";
 
@@ -138,5 +139,23 @@ describe("the rows", () => {
 
   it("have names of their own", () => {
     expect(new Set(ROWS.map(({ id }) => id)).size).toBe(ROWS.length);
+  });
+});
+
+describe("sparkline", () => {
+  it("draws the last half minute, now at the right edge", () => {
+    const trace = new Trace();
+    trace.add(0, 100);
+    trace.add(20_000, 200);
+    trace.add(35_000, 100);
+    expect(trace.since(35_000).map(({ atMs }) => atMs)).toEqual([20_000, 35_000]);
+    expect(trace.since(60_000).map(({ atMs }) => atMs)).toEqual([35_000]);
+    const line = lineOf(trace.since(35_000), 35_000);
+    expect(line).toBe("M150.0 3.3 L300.0 19.6");
+  });
+
+  it("one sample is a point, none is nothing", () => {
+    expect(lineOf([{ atMs: 0, value: 100 }], 0)).toMatch(/^M(.+) L\1$/);
+    expect(lineOf([], 0)).toBe("");
   });
 });

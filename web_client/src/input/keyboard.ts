@@ -1,6 +1,14 @@
 /** What a key event means to the page. Pure: the adapter below it only passes events in. */
 
-export type Shortcut = "reset" | "pause" | "fullscreen" | "hud" | "help" | "menu";
+export type Shortcut =
+  | "reset"
+  | "pause"
+  | "fullscreen"
+  | "hud"
+  | "clip"
+  | "picture"
+  | "help"
+  | "menu";
 
 export type KeyMeaning =
   | { kind: "press"; code: string } // a key of the legend
@@ -26,6 +34,8 @@ const SHORTCUTS: Readonly<Record<string, Shortcut>> = {
   KeyP: "pause",
   KeyF: "fullscreen",
   KeyH: "hud",
+  KeyC: "clip",
+  KeyG: "picture",
   Escape: "menu",
 };
 /** Keys that would scroll the page or press a focused button. */

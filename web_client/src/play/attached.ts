@@ -39,6 +39,12 @@ export class Attached {
 
   /** Hear the news and connect. @param own see `PlayerLink.dial`. */
   join(own: boolean): void {
+    this.follow();
+    this.link.dial({ takeOver: false, own });
+  }
+
+  /** Hear the news only: there is no seat yet. */
+  follow(): void {
     this.#events?.stop();
     this.#events = new SessionEvents(this.#options.api, this.#options.clock, this.session, {
       event: this.#handlers.event,
@@ -48,7 +54,6 @@ export class Attached {
       gone: this.#handlers.gone,
     });
     this.#events.start();
-    this.link.dial({ takeOver: false, own });
   }
 
   /** Ask what has become of the session. */

@@ -77,6 +77,7 @@ let kept: Map<string, string>;
 let shown: (readonly string[])[];
 let events: ReturnType<typeof eventStream>;
 let game: Game;
+let turns = 0;
 
 const shelf = (): Shelf => ({
   getItem: (key) => kept.get(key) ?? null,
@@ -112,6 +113,7 @@ function newGame(more: Partial<GameOptions> = {}): Game {
       cut: () => undefined,
       shownKeys: (codes) => shown.push(codes),
       frame: () => undefined,
+      turn: () => (turns += 1),
       say: () => undefined,
     },
   );
@@ -143,6 +145,7 @@ beforeEach(() => {
   made = [];
   kept = new Map();
   shown = [];
+  turns = 0;
   game = newGame();
 });
 
@@ -353,5 +356,109 @@ describe("Game", () => {
     expect(game.facts.trouble).toMatchObject({ code: "unreachable", action: "retry" });
     await game.chooseAgain();
     expect([game.face, game.world?.title]).toEqual(["arriving", "The veldt"]);
+  });
+});
+
+describe("Game in line", () => {
+  const QUEUED = { ...CREATED, status: "queued", queue_position: 3, eta_seconds: 150 };
+
+  beforeEach(async () => {
+    server.on("POST /v1/sessions", () => json(QUEUED, 201));
+    await game.begin();
+    await game.play("hut");
+    clock.step(1);
+    await settled();
+  });
+
+  it("shows the place and how it moves, and builds nothing meanwhile", async () => {
+    expect(game.face).toBe("waiting");
+    expect(game.line).toMatchObject({ ahead: 2, etaSeconds: 150 });
+    events.send({ event: "queued", queue_position: 2, eta_seconds: 70 });
+    await settled();
+    expect(game.line).toMatchObject({ ahead: 1, etaSeconds: 70 });
+    expect(made).toEqual([]);
+  });
+
+  it("says when it is one's turn, counts down, and connects when one steps in", async () => {
+    events.send({ event: "admitted", claim_seconds: 19.9 });
+    await settled();
+    expect(game.face).toBe("turn");
+    expect(turns).toBe(1);
+    expect(game.claimSeconds).toBe(20);
+    clock.step(2500);
+    expect(game.claimSeconds).toBe(18);
+    events.send({ event: "admitted", claim_seconds: 17.2 }); // said again: nothing new
+    await settled();
+    expect(turns).toBe(1);
+    expect(made).toEqual([]);
+    game.stepIn();
+    expect(game.face).toBe("connecting");
+    await settled();
+    newest().comeUp();
+    newest().say(state("starting"));
+    newest().say(state("running"));
+    expect(game.face).toBe("playing");
+  });
+
+  it("a turn that was missed is a place in line again; missed twice, it ends in words", async () => {
+    events.send({ event: "admitted", claim_seconds: 20 });
+    await settled();
+    events.send({ event: "queued", queue_position: 2, eta_seconds: null });
+    await settled();
+    expect(game.face).toBe("waiting");
+    expect(game.line).toMatchObject({ ahead: 1, etaSeconds: null });
+    events.send({ event: "admitted", claim_seconds: 20 });
+    await settled();
+    expect(turns).toBe(2);
+    events.send({ event: "ended", reason: "claim_missed", played_seconds: 0 });
+    await settled();
+    expect(game.face).toBe("ended");
+  });
+
+  it("a reload keeps the place and does not connect", async () => {
+    const queued = { ...view("queued"), queue_position: 2, eta_seconds: 30, claim_seconds: null };
+    server.on("GET /v1/sessions/s", () => json(queued));
+    game = newGame({ reloaded: true });
+    await game.begin();
+    await settled();
+    expect(game.face).toBe("waiting");
+    expect(game.line?.ahead).toBe(1);
+    expect(made).toEqual([]);
+  });
+
+  it("can be left", async () => {
+    game.leave();
+    await settled();
+    expect(game.face).toBe("ended");
+    expect(server.count("DELETE /v1/sessions/s")).toBe(1);
+  });
+});
+
+describe("Game that is asked for too much", () => {
+  it("thinks better of it while the service is not ready", async () => {
+    await game.begin();
+    server.on("POST /v1/sessions", () => problem(503, "no_worker"));
+    const playing = game.play("hut");
+    await settled();
+    expect(game.face).toBe("checking");
+    game.withdraw();
+    expect(game.face).toBe("arriving");
+    clock.step(600);
+    await playing;
+    expect(game.face).toBe("arriving");
+    expect(server.count("POST /v1/sessions")).toBe(1);
+  });
+
+  it("closes a session that comes after that", async () => {
+    await game.begin();
+    server.on("POST /v1/sessions", () => {
+      game.withdraw();
+      return json(CREATED, 201);
+    });
+    await game.play("hut");
+    await settled();
+    expect(game.face).toBe("arriving");
+    expect(server.count("DELETE /v1/sessions/s")).toBe(1);
+    expect(made).toEqual([]);
   });
 });

@@ -1,10 +1,12 @@
 /** One player's game in this page: facts, and what moves them. Knows no DOM element. */
-import { transportOf } from "../connection/choose";
 import type { Company } from "../connection/link";
 import { readRtcStats } from "../hud/rtcStats";
 import type { HudSnapshot } from "../hud/snapshot";
+import type { Sample } from "../hud/sparkline";
 import type {
+  AdmittedEvent,
   EndReason,
+  QueuedEvent,
   SessionEvent,
   State,
   StatusMessage,
@@ -13,8 +15,8 @@ import type {
 import { ApiProblem, type Credentials } from "../session/api";
 import { eventOf } from "../session/events";
 import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/face";
-import { END_STATE, reachable } from "../session/life";
-import { patiently } from "../session/patience";
+import { END_STATE, reachable, terminal } from "../session/life";
+import { claimSeconds, inLine, type Line, seatReady } from "../session/line";
 import type { StoredSession } from "../session/store";
 import { NO_WEBRTC, troubleOf } from "../session/trouble";
 import { Attached } from "./attached";
@@ -22,6 +24,8 @@ import { Controls } from "./controls";
 import { Meters, type Shown } from "./meters";
 import type { GameOptions, GameView } from "./options";
 import { PlayTime } from "./playTime";
+import { type Seat, Seats } from "./seats";
+import { Worlds } from "./worlds";
 
 export class Game {
   readonly controls: Controls;
@@ -29,7 +33,8 @@ export class Game {
   readonly #view: GameView;
   #facts: Facts = NO_FACTS;
   #meters: Meters;
-  #worlds: readonly WorldView[] = [];
+  readonly #worlds: Worlds;
+  readonly #seats: Seats;
   #attached: Attached | null = null;
   #toldPaused = false; // what the server was told last
   #stage: string | null = null;
@@ -37,14 +42,18 @@ export class Game {
   #playTime = new PlayTime();
   #playedSeconds: number | null = null; // the server's count, once the session has ended
   #lostAt: number | null = null;
-  #leaving: Promise<void> = Promise.resolve();
   #start: string | null = null;
   #given: string | null = null; // the spectator who has the controls
+  #line: Line | null = null;
 
   constructor(options: GameOptions, view: GameView) {
     this.#options = options;
     this.#view = view;
     this.#meters = new Meters(options.framesCanBeSeen);
+    this.#worlds = new Worlds(options.api, options.clock);
+    this.#seats = new Seats(options, (stage) => {
+      this.#preparing(stage);
+    });
     this.controls = new Controls(options.clock, (keys) => this.#attached?.link.sendKeys(keys));
   }
 
@@ -58,8 +67,7 @@ export class Game {
 
   /** The world that is played, or may be. */
   get world(): WorldView | null {
-    const name = this.#attached?.session.world;
-    return this.#worlds.find((world) => world.name === name) ?? this.#worlds[0] ?? null;
+    return this.#worlds.find(this.#attached?.session.world);
   }
 
   get start(): string | null {
@@ -79,6 +87,15 @@ export class Game {
     return this.#note;
   }
 
+  /** The place in the line, while there is one. */
+  get line(): Line | null {
+    return this.#line;
+  }
+
+  get claimSeconds(): number {
+    return claimSeconds(this.#line, this.#options.clock.now());
+  }
+
   get playedSeconds(): number {
     return this.#playedSeconds ?? this.#playTime.seconds(this.#options.clock.now());
   }
@@ -96,6 +113,11 @@ export class Game {
       sent_seq: this.controls.seq,
       transport: this.#facts.link === "up" ? (this.#attached?.session.transport ?? null) : null,
     });
+  }
+
+  /** Key-to-photon of the last half minute. */
+  latencies(): readonly Sample[] {
+    return this.#meters.latencies(this.#options.clock.now());
   }
 
   // ---------------------------------------------------------------- beginning
@@ -118,21 +140,26 @@ export class Game {
       return;
     }
     try {
-      await this.#leaving;
-      const body = { world: this.world?.name ?? null, start_point: startPoint };
-      const created = await this.#patiently(() => this.#options.api.create(body));
-      const session: StoredSession = {
-        id: created.session_id,
-        token: created.session_token,
-        world: created.world,
-        startPoint,
-        transport: transportOf(created.transport),
-      };
-      this.#options.store.save(session);
-      this.#adopt(session, created.status).join(true);
+      const seat = await this.#seats.ask(this.world?.name ?? null, startPoint);
+      if (seat !== null) this.#begun(seat);
     } catch (error) {
       this.#set({ checking: false, trouble: troubleOf(error) });
     }
+  }
+
+  /** Do not wait for the answer to `play`. */
+  withdraw(): void {
+    if (!this.#facts.checking) return;
+    this.#seats.withdraw();
+    this.#stage = null;
+    this.#set({ checking: false });
+  }
+
+  /** Take the seat that has come free. */
+  stepIn(): void {
+    if (this.face !== "turn") return;
+    this.#set({ turn: false });
+    this.#attached?.link.dial({ takeOver: false, own: true });
   }
 
   /** The same place again. */
@@ -145,7 +172,7 @@ export class Game {
     const { hidden } = this.#facts;
     this.#forget();
     this.#set({ ...NO_FACTS, hidden });
-    if (this.#worlds.length === 0) await this.#loadWorlds();
+    if (!this.#worlds.known) await this.#loadWorlds();
   }
 
   /** Play here what is being played in another tab. */
@@ -158,15 +185,9 @@ export class Game {
     const session = this.#attached?.session;
     if (session === undefined) return;
     this.#finish("left", this.playedSeconds, "draining");
-    this.#leaving = this.#options.api
-      .close(session)
-      .catch((error: unknown) => {
-        // Unreachable or gone already: the server's own limits end it.
-        console.warn("closing the session:", error);
-      })
-      .then(() => {
-        if (this.#facts.reason === "left") this.#set({ state: "closed" });
-      });
+    void this.#seats.giveBack(session).then(() => {
+      if (this.#facts.reason === "left") this.#set({ state: "closed" });
+    });
   }
 
   // ---------------------------------------------------------------- playing
@@ -251,11 +272,8 @@ export class Game {
   // ---------------------------------------------------------------- inside
   async #loadWorlds(): Promise<void> {
     try {
-      this.#worlds = await this.#patiently(async () => {
-        const worlds = await this.#options.api.worlds();
-        // The front door is there before its worker has loaded anything.
-        if (worlds.length === 0) throw new ApiProblem(503, "no_worker", "no world is loaded", null);
-        return worlds;
+      await this.#worlds.load((stage) => {
+        this.#preparing(stage);
       });
       this.#stage = null;
       if (this.world !== null) this.controls.useLegend(this.world.controls, this.world.axes);
@@ -265,16 +283,29 @@ export class Game {
     }
   }
 
-  #patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    return patiently(this.#options.api, this.#options.clock, ask, (stage) => {
-      this.#stage = stage;
-      this.#view.changed();
-    });
+  #preparing(stage: string): void {
+    this.#stage = stage;
+    this.#view.changed();
+  }
+
+  #begun({ session, created }: Seat): void {
+    this.#options.store.save(session);
+    const attached = this.#adopt(session, created.status);
+    if (created.status !== "queued") {
+      attached.join(true);
+      return;
+    }
+    const { queue_position, eta_seconds } = created;
+    this.#line = inLine({ queue_position: queue_position ?? 1, eta_seconds });
+    attached.follow();
+    this.#view.changed();
   }
 
   async #goOn(attached: Attached): Promise<void> {
     try {
       const view = await this.#options.api.view(attached.session);
+      // Nothing was known of it here: the first word is no move.
+      if (!terminal(view.status)) this.#set({ state: view.status });
       this.#apply(eventOf(view));
     } catch (error) {
       if (error instanceof ApiProblem) {
@@ -284,12 +315,14 @@ export class Game {
       // No answer: the loops below go on trying.
     }
     if (this.#attached !== attached || this.#facts.reason !== null) return;
-    attached.join(this.#options.reloaded);
+    if (this.#facts.state === "queued") attached.follow();
+    else attached.join(this.#options.reloaded);
   }
 
   #adopt(session: StoredSession, state: State): Attached {
     this.#stage = null;
     this.#note = null;
+    this.#line = null;
     this.#playTime = new PlayTime();
     this.#playedSeconds = null;
     this.#toldPaused = false;
@@ -322,10 +355,10 @@ export class Game {
   #apply(event: SessionEvent): void {
     switch (event.event) {
       case "queued":
-        this.#moved("queued", null);
+        this.#queued(event);
         return;
       case "admitted":
-        this.#moved("admitted", null);
+        this.#admitted(event);
         return;
       case "state":
         this.#moved(event.state, event.stage);
@@ -334,6 +367,22 @@ export class Game {
         this.#finish(event.reason, event.played_seconds);
         return;
     }
+  }
+
+  #queued(event: QueuedEvent): void {
+    this.#moved("queued", null);
+    if (this.#facts.state !== "queued") return; // came late
+    this.#line = inLine(event);
+    this.#set({ turn: false });
+  }
+
+  #admitted(event: AdmittedEvent): void {
+    const waited = this.#facts.state === "queued";
+    this.#moved("admitted", null);
+    if (this.#facts.state !== "admitted" || (!waited && !this.#facts.turn)) return;
+    this.#line = seatReady(event, this.#options.clock.now());
+    this.#set({ turn: true });
+    if (waited) this.#view.turn();
   }
 
   #heard(message: StatusMessage): void {
@@ -416,7 +465,7 @@ export class Game {
     for (const frame of frames) {
       const { receipt, atMs } = frame;
       const { samples, shown } = this.controls.displayed(receipt, atMs);
-      for (const sample of samples) this.#meters.latency(sample);
+      for (const sample of samples) this.#meters.latency(sample, atMs);
       this.#view.shownKeys(shown);
       this.#view.frame(frame);
     }

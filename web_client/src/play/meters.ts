@@ -2,6 +2,7 @@ import { ChunkPace } from "../hud/chunkPace";
 import { DisplayedFrames } from "../hud/frames";
 import { percentile, Recent } from "../hud/percentile";
 import type { RtcFigures } from "../hud/rtcStats";
+import { type Sample, Trace } from "../hud/sparkline";
 import { type Slow, Slowness } from "../hud/slowness";
 import type { HudSnapshot } from "../hud/snapshot";
 import { type Receipt, receiptOf } from "../protocol/codec";
@@ -15,6 +16,7 @@ export class Meters {
   readonly frames = new DisplayedFrames();
   readonly #slowness = new Slowness();
   readonly #latencies = new Recent(SAMPLES);
+  readonly #trace = new Trace();
   readonly #framesCanBeSeen: boolean;
   #offset = new RtpOffset();
   #hello: HelloStatus | null = null;
@@ -79,8 +81,15 @@ export class Meters {
     this.#epoch = epoch;
   }
 
-  latency(ms: number): void {
+  /** A press is on screen since `atMs`. */
+  latency(ms: number, atMs: number): void {
     this.#latencies.add(ms);
+    this.#trace.add(atMs, ms);
+  }
+
+  /** Key-to-photon of the last half minute. */
+  latencies(nowMs: number): readonly Sample[] {
+    return this.#trace.since(nowMs);
   }
 
   /** The server has published frames. @returns which displayed ones that identifies. */

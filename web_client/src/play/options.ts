@@ -30,6 +30,8 @@ export interface GameView {
   readonly shownKeys: (codes: readonly string[]) => void;
   /** It is known what a frame that was displayed shows. */
   readonly frame: (frame: Shown) => void;
+  /** A seat is ready after a wait. */
+  readonly turn: () => void;
   /** One line that passes. */
   readonly say: (words: string) => void;
 }

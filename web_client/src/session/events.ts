@@ -144,5 +144,12 @@ export function eventOf(view: SessionView): SessionEvent {
   if (view.reason !== null && terminal(view.status) && END_STATE[view.reason] === view.status) {
     return { event: "ended", reason: view.reason, played_seconds: view.played_seconds };
   }
+  if (view.status === "queued" && view.queue_position !== null) {
+    const { queue_position, eta_seconds } = view;
+    return { event: "queued", queue_position, eta_seconds };
+  }
+  if (view.status === "admitted" && view.claim_seconds !== null) {
+    return { event: "admitted", claim_seconds: view.claim_seconds };
+  }
   return { event: "state", state: view.status, stage: view.stage };
 }

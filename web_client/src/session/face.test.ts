@@ -11,6 +11,7 @@ describe("faceOf", () => {
     ["nothing yet", "arriving", facts({})],
     ["Play was chosen", "checking", facts({ checking: true })],
     ["in line", "waiting", facts({ state: "queued" })],
+    ["a seat after a wait", "turn", facts({ state: "admitted", turn: true })],
     ["a seat, no connection yet", "connecting", facts({ state: "admitted", link: "dialing" })],
     ["connected, not known to be", "connecting", facts({ state: "connecting", link: "up" })],
     ["the model state is built", "starting", facts({ state: "starting", link: "up" })],
@@ -43,7 +44,7 @@ describe("faceOf", () => {
     const trouble = { sentence: "s", action: "retry", code: "c", detail: "d" } as const;
     for (const state of [null, ...(Object.keys(MOVES) as State[])]) {
       for (const link of ["none", "dialing", "up", "lost", "elsewhere"] satisfies Link[]) {
-        for (const bits of Array.from({ length: 32 }, (__, index) => index)) {
+        for (const bits of Array.from({ length: 64 }, (__, index) => index)) {
           const face = faceOf(
             facts({
               state,
@@ -52,6 +53,7 @@ describe("faceOf", () => {
               played: (bits & 2) > 0,
               pausedByPlayer: (bits & 4) > 0,
               hidden: (bits & 8) > 0,
+              turn: (bits & 32) > 0,
               slow: (bits & 16) > 0 ? { side: "page" } : null,
             }),
           );

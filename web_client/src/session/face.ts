@@ -8,6 +8,7 @@ export const FACES = [
   "arriving",
   "checking",
   "waiting",
+  "turn",
   "connecting",
   "starting",
   "playing",
@@ -36,6 +37,7 @@ export interface Facts {
   readonly checking: boolean; // Play was chosen, the answer is not there yet
   readonly state: State | null; // of the session; null = there is none
   readonly reason: EndReason | null;
+  readonly turn: boolean; // a seat came free after a wait, and the player has not stepped in
   readonly link: Link;
   readonly played: boolean; // this page has shown this session running
   readonly pausedByPlayer: boolean;
@@ -48,6 +50,7 @@ export const NO_FACTS: Facts = {
   checking: false,
   state: null,
   reason: null,
+  turn: false,
   link: "none",
   played: false,
   pausedByPlayer: false,
@@ -63,6 +66,7 @@ export function faceOf(facts: Facts): Face {
   if (facts.reason !== null || terminal(state) || state === "draining") return "ended";
   if (link === "elsewhere") return "elsewhere";
   if (state === "queued") return "waiting";
+  if (state === "admitted" && facts.turn) return "turn";
   if (link !== "up") return facts.played ? "reconnecting" : "connecting";
   if (state === "admitted" || state === "connecting") return "connecting";
   if (state === "starting") return facts.pausedByPlayer ? "paused" : "starting";

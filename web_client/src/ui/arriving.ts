@@ -5,6 +5,7 @@ import { labelOf } from "./labels";
 export interface ArrivingHandlers {
   readonly chosen: (start: string | null) => void;
   readonly play: (start: string | null) => void;
+  readonly withdraw: () => void;
 }
 
 /** Where a player chooses a place to begin. */
@@ -20,6 +21,7 @@ export class Arriving {
   });
   readonly #legend = el("p", { class: "legend" });
   readonly #play: HTMLButtonElement;
+  readonly #withdraw: HTMLButtonElement;
   #world: WorldView | null = null;
   #layout: ReadonlyMap<string, string> | undefined;
   #choice = 0;
@@ -29,13 +31,15 @@ export class Arriving {
     this.#play = button("Play", "play", () => {
       handlers.play(this.choice);
     }, "main");
+    this.#withdraw = button("Not now", "withdraw", handlers.withdraw);
+    this.#withdraw.hidden = true;
     this.element = el(
       "section",
       { class: "arriving" },
       el("div", { class: "greeting" }, this.#title, this.#about),
       el("h2", {}, "Choose where to begin"),
       this.#cards,
-      el("div", { class: "begin" }, this.#play, this.#legend),
+      el("div", { class: "begin" }, this.#play, this.#withdraw, this.#legend),
     );
     this.#cards.addEventListener("keydown", (event) => {
       this.#keyed(event);
@@ -47,8 +51,10 @@ export class Arriving {
     return this.#world?.start_points[this.#choice]?.name ?? null;
   }
 
-  set busy(busy: boolean) {
+  /** @param asking whether the service is being asked for a session: then one can think better. */
+  busy(busy: boolean, asking: boolean): void {
     this.#play.disabled = busy;
+    this.#withdraw.hidden = !asking;
     setText(this.#play, busy ? "One moment" : "Play");
   }
 

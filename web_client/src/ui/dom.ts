@@ -34,18 +34,20 @@ export function button(
   return el("button", { type: "button", class: `button ${look}`, testid, onclick }, text);
 }
 
-const SVG = "http://www.w3.org/2000/svg";
+export function svg<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Readonly<Record<string, string>>,
+): SVGElementTagNameMap[Tag] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
 
 /** A line drawing of 24 × 24, in the colour of the text. */
 export function icon(path: string): SVGSVGElement {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.classList.add("icon");
-  const line = document.createElementNS(SVG, "path");
-  line.setAttribute("d", path);
-  svg.append(line);
-  return svg;
+  const drawing = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: "icon" });
+  drawing.append(svg("path", { d: path }));
+  return drawing;
 }
 
 /** The element that the page is known to have. */

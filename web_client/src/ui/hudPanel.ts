@@ -1,10 +1,12 @@
+import { HEIGHT, lineOf, type Sample, WIDTH } from "../hud/sparkline";
 import { type HudSnapshot, ROWS } from "../hud/snapshot";
-import { button, el, setText } from "./dom";
+import { button, el, setText, svg } from "./dom";
 
 /** The figures, as rows for people and as `data-hud` for programs. */
 export class HudPanel {
   readonly #root: HTMLElement;
   readonly #values = new Map<string, HTMLElement>();
+  readonly #line = sparkline();
   #snapshot: HudSnapshot | null = null;
 
   constructor(root: HTMLElement, copied: (words: string) => void) {
@@ -12,7 +14,9 @@ export class HudPanel {
     const rows = ROWS.map(({ id, label }) => {
       const value = el("dd", { testid: `hud-${id}` });
       this.#values.set(id, value);
-      return el("div", { class: `row row-${id}` }, el("dt", {}, label), value);
+      const row = el("div", { class: `row row-${id}` }, el("dt", {}, label), value);
+      if (id === "k2p-p95") row.append(this.#line.drawing);
+      return row;
     });
     root.append(
       el("dl", {}, ...rows),
@@ -37,15 +41,31 @@ export class HudPanel {
     this.#root.hidden = !open;
   }
 
-  render(snapshot: HudSnapshot): void {
+  /** @param latencies key-to-photon of the last half minute. */
+  render(snapshot: HudSnapshot, latencies: readonly Sample[], nowMs: number): void {
     this.#snapshot = snapshot;
     this.#root.dataset["hud"] = JSON.stringify(snapshot);
     this.#root.dataset["epoch"] = snapshot.epoch === null ? "" : String(snapshot.epoch);
+    if (this.open) this.#line.path.setAttribute("d", lineOf(latencies, nowMs));
     for (const { id, text } of ROWS) {
       const value = this.#values.get(id);
       if (value !== undefined) setText(value, text(snapshot));
     }
   }
+}
+
+/** The line that key-to-photon draws in half a minute. */
+function sparkline(): { drawing: SVGSVGElement; path: SVGPathElement } {
+  const path = svg("path", {});
+  const drawing = svg("svg", {
+    class: "sparkline",
+    viewBox: `0 -2 ${WIDTH} ${HEIGHT + 4}`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+    "data-testid": "hud-sparkline",
+  });
+  drawing.append(path);
+  return { drawing, path };
 }
 
 /** Over plain http there is no clipboard API; then the old way is tried. */

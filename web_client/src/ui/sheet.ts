@@ -2,16 +2,22 @@ import type { Game } from "../play/game";
 import type { Face } from "../session/face";
 import { button, el, setText } from "./dom";
 import { copyText } from "./hudPanel";
-import { duration, ENDED } from "./words";
+import { duration, ENDED, waitWords } from "./words";
 
-type Actions = Pick<Game, "takeOver" | "leave" | "pause"> & {
+type Actions = Pick<Game, "takeOver" | "leave" | "pause" | "stepIn"> & {
   readonly playAgain: () => void;
   readonly chooseAgain: () => void;
+  readonly saveClip: () => void;
+  readonly hasClip: () => boolean;
+  /** Whether a sound is to say that it is one's turn; null where none can be made. */
+  readonly chime: boolean | null;
+  readonly setChime: (on: boolean) => void;
   readonly say: (words: string) => void;
 };
 
 interface Parts {
   readonly title: string;
+  readonly number?: boolean; // how many come first, large
   readonly busy?: boolean;
   readonly actions?: readonly HTMLElement[];
   readonly details?: boolean;
@@ -24,10 +30,15 @@ export class Sheet {
   readonly #title = el("h2", { testid: "sheet-title" });
   readonly #sentence = el("p", { class: "sentence", testid: "reason" });
   readonly #more = el("p", { class: "more", "aria-live": "polite" });
+  readonly #number = el("p", { class: "number", testid: "ahead", "aria-hidden": "true" });
+  readonly #stepIn: HTMLButtonElement;
+  #claimed = 1; // seconds that the seat was kept for when it came free
   #face: Face | null = null;
 
   constructor(actions: Actions) {
     this.#actions = actions;
+    this.#stepIn = button("", "step-in", actions.stepIn, "main");
+    this.#stepIn.classList.add("turn");
   }
 
   render(game: Game): void {
@@ -37,11 +48,22 @@ export class Sheet {
     if (parts !== null && (face !== this.#face || face === "error")) this.#build(face, parts, game);
     this.#face = face;
     if (parts === null) return;
+    this.#count(game);
     setText(this.#title, parts.title);
     setText(this.#sentence, sentenceOf(face, game));
     setText(this.#more, moreOf(face, game));
     this.#sentence.hidden = this.#sentence.textContent === "";
     this.#more.hidden = this.#more.textContent === "";
+  }
+
+  /** What counts down. */
+  #count(game: Game): void {
+    setText(this.#number, String(game.line?.ahead ?? ""));
+    const left = game.claimSeconds;
+    if (game.face !== "turn") return;
+    this.#claimed = Math.max(this.#claimed, left);
+    setText(this.#stepIn, `Your seat is ready — step in (${left})`);
+    this.#stepIn.style.setProperty("--left", String(left / this.#claimed));
   }
 
   #build(face: Face, parts: Parts, game: Game): void {
@@ -52,6 +74,7 @@ export class Sheet {
     const glass = el(
       "div",
       { class: `glass panel panel-${face}` },
+      parts.number === true ? this.#number : null,
       this.#title,
       this.#sentence,
       parts.busy === true ? el("div", { class: "progress", "aria-hidden": "true" }) : null,
@@ -75,7 +98,13 @@ export class Sheet {
       case "slow":
         return null;
       case "waiting":
-        return { title: "You are in line", busy: true, actions: [leave] };
+        return {
+          title: "You are in line",
+          number: true,
+          actions: [...this.#chime(), leave],
+        };
+      case "turn":
+        return { title: "Your turn", actions: [this.#stepIn, leave] };
       case "connecting":
         return { title: "Connecting", busy: true };
       case "starting":
@@ -123,6 +152,9 @@ export class Sheet {
           actions: [
             button("Play again", "play-again", actions.playAgain, "main"),
             button("Choose another place", "choose", actions.chooseAgain),
+            ...(actions.hasClip()
+              ? [button("Save the last 15 s", "save-clip-here", actions.saveClip)]
+              : []),
           ],
         };
       case "error":
@@ -132,6 +164,18 @@ export class Sheet {
           details: true,
         };
     }
+  }
+
+  /** A sound when it is one's turn, for who wants one. */
+  #chime(): HTMLElement[] {
+    const { chime, setChime } = this.#actions;
+    if (chime === null) return [];
+    const box = el("input", { type: "checkbox", testid: "chime" });
+    box.checked = chime;
+    box.addEventListener("change", () => {
+      setChime(box.checked);
+    });
+    return [el("label", { class: "setting" }, box, " A sound when it is my turn")];
   }
 
   #errorAction(game: Game): HTMLElement {
@@ -170,6 +214,8 @@ function sentenceOf(face: Face, game: Game): string {
   switch (face) {
     case "ended":
       return game.facts.reason === null ? "" : ENDED[game.facts.reason].sentence;
+    case "waiting":
+      return game.line === null ? "" : waitWords(game.line);
     case "elsewhere":
       return "This world is open in another tab or window, and only one can hold the keys.";
     default:
@@ -182,6 +228,8 @@ function moreOf(face: Face, game: Game): string {
     case "connecting":
     case "reconnecting":
       return game.note ?? "";
+    case "waiting":
+      return "You can switch tabs; we keep your place.";
     case "starting":
       return game.stage ?? "";
     case "ended":

@@ -36,6 +36,14 @@ export class Stage {
     }, 700);
   }
 
+  /** What is on screen, in the world's own pixels. */
+  get picture(): { shown: HTMLVideoElement | HTMLCanvasElement; width: number; height: number } {
+    const { video } = this;
+    return this.#lastFrame.hidden
+      ? { shown: video, width: video.videoWidth, height: video.videoHeight }
+      : { shown: this.#lastFrame, width: this.#lastFrame.width, height: this.#lastFrame.height };
+  }
+
   set crisp(crisp: boolean) {
     document.body.classList.toggle("crisp", crisp);
   }

@@ -1,9 +1,12 @@
 import type { Game } from "../play/game";
 import { type Face, takesKeys } from "../session/face";
 import { el, icon, must, setText } from "./dom";
-import { PILL, slowWords } from "./words";
+import { PILL, slowWords, titleWords } from "./words";
 
 export interface Tools {
+  readonly clip: () => void;
+  readonly picture: () => void;
+  readonly share: () => void;
   readonly pause: () => void;
   readonly fullscreen: () => void;
   readonly hud: () => void;
@@ -13,6 +16,7 @@ export interface Tools {
 
 const IN_SESSION = new Set<Face>([
   "waiting",
+  "turn",
   "connecting",
   "starting",
   "playing",
@@ -31,6 +35,25 @@ export class Topbar {
 
   constructor(tools: Tools) {
     const root = must("#topbar .tools");
+    const clip = tool(
+      "clip",
+      "Save the last 15 s (C)",
+      "M4 7h10v10H4zM14 11l6-3v8l-6-3",
+      tools.clip,
+    );
+    const picture = tool(
+      "picture",
+      "Grab the picture (G)",
+      "M4 8h4l1.500-2h5L16 8h4v11H4zM12 10.500a3 3 0 1 0 0 6 3 3 0 0 0 0-6",
+      tools.picture,
+    );
+    const share = tool(
+      "share",
+      "Copy a link to this place",
+      "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 6 6l1-1",
+      tools.share,
+    );
+    for (const extra of [clip, picture, share]) extra.classList.add("extra");
     const pause = tool("pause", "Pause (P)", "M8 5v14M16 5v14", tools.pause);
     const fullscreen = tool(
       "fullscreen",
@@ -47,13 +70,16 @@ export class Topbar {
     );
     const leave = tool("leave", "Leave", "M10 5H5v14h5M14 8l4 4-4 4M18 12H9", tools.leave);
     this.#session = [hud, leave];
-    this.#playing = [pause];
-    root.append(pause, ...(document.fullscreenEnabled ? [fullscreen] : []), hud, help, leave);
+    this.#playing = [clip, picture, pause];
+    root.append(clip, picture, share, pause, ...(document.fullscreenEnabled ? [fullscreen] : []), hud, help, leave);
   }
 
   render(game: Game): void {
     const { face } = game;
-    setText(this.#world, game.world?.title ?? "veldt");
+    const world = game.world?.title ?? "veldt";
+    setText(this.#world, world);
+    const title = titleWords(face, world, game.line);
+    if (document.title !== title) document.title = title;
     setText(this.#pill, pillWords(game));
     for (const button of this.#session) button.hidden = !IN_SESSION.has(face);
     for (const button of this.#playing) button.hidden = !takesKeys(face);

@@ -2,11 +2,13 @@
 import type { EndReason } from "../protocol/messages";
 import type { Slow } from "../hud/slowness";
 import type { Face } from "../session/face";
+import type { Line } from "../session/line";
 
 export const PILL: Readonly<Record<Face, string>> = {
   arriving: "Ready",
   checking: "Checking",
   waiting: "Waiting",
+  turn: "Your turn",
   connecting: "Connecting",
   starting: "Warming up",
   playing: "Playing",
@@ -56,6 +58,31 @@ export const ENDED: Readonly<Record<EndReason, { title: string; sentence: string
     sentence: "The world could not go on: its model reported a fault.",
   },
 };
+
+/** How many come first. */
+export function aheadWords(ahead: number): string {
+  return ahead === 0 ? "You are next" : `${ahead} ahead of you`;
+}
+
+/** A wait as a span: it is an estimate, and says so. */
+export function etaWords(seconds: number | null): string {
+  if (seconds === null) return "";
+  if (seconds < 50) return "less than a minute";
+  const least = Math.max(1, Math.floor((seconds * 0.85) / 60));
+  const most = Math.max(1, Math.ceil((seconds * 1.15) / 60));
+  return least === most ? `about ${most} min` : `about ${least}–${most} min`;
+}
+
+export function waitWords({ ahead, etaSeconds }: Pick<Line, "ahead" | "etaSeconds">): string {
+  return [aheadWords(ahead), etaWords(etaSeconds)].filter((part) => part !== "").join(" · ");
+}
+
+/** Of the window or tab: whoever waits elsewhere sees how it stands. */
+export function titleWords(face: Face, world: string, line: Line | null): string {
+  if (face === "waiting" && line !== null) return `${aheadWords(line.ahead)} · ${world}`;
+  if (face === "turn") return `Your seat is ready · ${world}`;
+  return world;
+}
 
 export function slowWords(slow: Slow): string {
   if (slow === null) return PILL.playing;
