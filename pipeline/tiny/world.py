@@ -118,7 +118,6 @@ class TinyWorld:
             start_points=start_points(),
             controls=CONTROLS,
             axes=AXES,
-            image=True,
         )
         self._pictures = {
             point.name: picture_of(point.picture) for point in self._info.start_points

@@ -31,6 +31,7 @@ from server.protocol.worker import (
     WorkerRequest,
     WorldContent,
 )
+from tests.fakes.waiting import until
 
 PNG = b"\x89PNG\r\n\x1a\n not a picture, but bytes that come back as they are \xff\x00"
 
@@ -82,6 +83,7 @@ class FakeWorker:
         self.closes: dict[str, int] = {}
         self._events: asyncio.Queue[WorkerEvent | None] = asyncio.Queue()
         self._dead = asyncio.Event()
+        self._listening = False
         if ready:
             self.become_ready()
 
@@ -166,8 +168,19 @@ class FakeWorker:
         return Connected(connection=Connection(transport="memory", connect_seconds=30.0))
 
     async def events(self) -> AsyncIterator[WorkerEvent]:
-        while (event := await self._events.get()) is not None:
+        while True:
+            self._listening = True
+            event = await self._events.get()
+            self._listening = False
+            if event is None:
+                return
             yield event
+
+    async def heard(self) -> None:
+        """Wait until the reader of `events` has dealt with all of them and waits for more."""
+        await until(
+            lambda: self._dead.is_set() or (self._listening and self._events.empty()),
+        )
 
     async def aclose(self) -> None:
         self.die()

@@ -14,7 +14,9 @@ import structlog
 from blockbuster import blockbuster_ctx
 
 from server.front import create_app
+from server.protocol.worker import WorkerRequest
 from server.settings import Settings
+from tests.fakes.waiting import until
 from tests.fakes.worker import FakeWorker
 
 
@@ -52,8 +54,11 @@ class Door:
 
     async def settled(self) -> None:
         """Everything that the worker has said is heard."""
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await self.worker.heard()
+
+    async def asked(self, kind: type[WorkerRequest], count: int = 1) -> None:
+        """The worker has been asked that so many times."""
+        await until(lambda: sum(isinstance(r, kind) for r in self.worker.requests) >= count)
 
 
 @pytest.fixture(autouse=True)

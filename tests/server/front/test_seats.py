@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from server.front import pool as pool_module
+from server.protocol.worker import CloseSession, ConnectSession
 from server.settings import Settings
 from tests.fakes.waiting import until
 from tests.fakes.worker import FakeWorker, starts
@@ -118,7 +119,7 @@ async def test_a_worker_that_dies_during_a_connect_is_a_problem(open_door) -> No
         created = await door.create()
         door.worker.connect_gate.clear()
         connecting = asyncio.create_task(door.connect(created))
-        await door.settled()
+        await door.asked(ConnectSession)
         door.worker.die()
         answer = await connecting
         assert answer.status_code in (410, 503)
@@ -133,7 +134,7 @@ async def test_a_worker_that_dies_while_a_session_is_released_keeps_the_first_re
         await door.connect(created)
         door.worker.close_gate.clear()
         deleting = asyncio.create_task(door.delete(created))
-        await door.settled()
+        await door.asked(CloseSession)
         door.worker.die()
         assert (await deleting).status_code == 204
         assert (await door.view(created))["reason"] == "left"

@@ -294,8 +294,8 @@ async def test_connects_of_one_session_are_bounded(open_door) -> None:
         created = await door.create()
         door.worker.connect_gate.clear()
         waiting = [asyncio.create_task(door.connect(created)) for _ in range(7)]
-        await door.settled()
-        await asyncio.sleep(0.05)
+        await door.asked(ConnectSession, 4)
+        await until(lambda: sum(task.done() for task in waiting) == 3)
         done = [task for task in waiting if task.done()]
         assert [task.result().status_code for task in done] == [429] * 3
         door.worker.connect_gate.set()
@@ -309,9 +309,9 @@ async def test_a_connect_that_crosses_a_delete_leaves_nothing_behind(open_door) 
         created = await door.create()
         door.worker.connect_gate.clear()
         connecting = asyncio.create_task(door.connect(created))
-        await door.settled()
+        await door.asked(ConnectSession)
         deleting = asyncio.create_task(door.delete(created))
-        await asyncio.sleep(0.05)
+        await door.asked(CloseSession)
         door.worker.connect_gate.set()  # only now does the worker build the session
         answer = await connecting
         assert (answer.status_code, answer.json()["code"]) == (410, "session_ended")
