@@ -12,7 +12,7 @@ ARGS ?=
 WITH_NODE = PATH="$$(bash tools/node-path.sh):$$PATH"
 CLIENT_SOURCES := $(shell find web_client -path web_client/node_modules -prune -o -path web_client/dist -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup play test quick check types trace bench lock clean fixtures test-lingbot
+.PHONY: help setup play play-livekit test quick check types trace bench lock clean fixtures test-lingbot
 
 help: ## list the jobs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,8 +42,12 @@ setup: $(VENV)/.ready web_client/dist/index.html ## install everything and build
 play: setup ## play in the browser: prints the address (ARGS="--port 8001" for more)
 	@exec $(VENV)/bin/veldt serve $(ARGS)
 
-test: setup ## all tests: Python, TypeScript, browser
+play-livekit: setup ## the same through a LiveKit on this machine
+	@exec bash tools/play-livekit.sh $(ARGS)
+
+test: setup ## all tests: Python, TypeScript, browser, LiveKit
 	@bash tools/chromium.sh --install >/dev/null
+	@bash tools/livekit-server.sh --install >/dev/null
 	@cd web_client && $(subst tools/,../tools/,$(WITH_NODE)) npm test --silent
 	@CHROMIUM="$$(bash tools/chromium.sh)" $(PY) -m pytest -q $(ARGS)
 
