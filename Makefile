@@ -73,6 +73,7 @@ trace: setup ## play two sessions for ten seconds; writes var/trace.json for ui.
 
 bench: setup ## print every figure and write benchmarks/results/latest.json
 	@bash tools/chromium.sh --install >/dev/null
+	@bash tools/livekit-server.sh --install >/dev/null
 	@CHROMIUM="$$(bash tools/chromium.sh)" $(PY) -m benchmarks.run $(ARGS)
 
 lock: $(VENV)/.ready ## renew requirements/lock.txt

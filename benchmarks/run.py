@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-MODULES = ("hop", "overlap", "fairness", "tiny", "play", "transport_k2p", "cycles")
+MODULES = ("hop", "overlap", "fairness", "tiny", "play", "transport_k2p", "livekit", "cycles")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ TARGETS: Mapping[str, Target] = {
     "k2p_p50_ms_webrtc": Target("ms", 200),
     "k2p_p95_ms_webrtc": Target("ms", 300),
     "transport_k2p_p50_ms_webrtc": Target("ms", 70),
+    "k2p_p50_ms_livekit": Target("ms", 200),
+    "k2p_p95_ms_livekit": Target("ms", 300),
+    "transport_k2p_p50_ms_livekit": Target("ms", 70),
     "pace_p99_minus_p50_ms": Target("ms", 15),
     "loop_lag_p99_ms_front": Target("ms", 10),
     "loop_lag_p99_ms_worker": Target("ms", 30),
