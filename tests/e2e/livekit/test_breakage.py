@@ -152,3 +152,23 @@ def test_the_page_plays_on_after_livekit_was_restarted(
     seen_key(page, "KeyW")
     page.keyboard.up("KeyW")
     assert hud(page)["session"] == session
+
+
+@pytest.mark.anyio
+async def test_a_livekit_that_stays_away_ends_the_session_after_its_grace(
+    make_server: MakeServer, make_players: MakePlayers, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(
+        veldt_world="marker", veldt_disconnect_grace_seconds="4", **own_livekit.settings
+    )
+    session = await make_players(server).playing()
+    own_livekit.stop()
+
+    async def ended() -> bool:
+        return (await session.view())["status"] == "expired"
+
+    await until(ended, 25)
+    assert (await session.view())["reason"] == "disconnected"
+    assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
+    with pytest.raises(ConnectionError, match="media_server_unreachable"):
+        await (await make_players(server).open()).connect()
