@@ -118,15 +118,14 @@ async def test_closing_what_is_not_there_is_clean():
 
 
 async def test_no_thread_and_no_task_is_left_of_a_worker():
-    before, tasks = threading.active_count(), asyncio.all_tasks()
+    before, tasks = set(threading.enumerate()), asyncio.all_tasks()
     async with WorkerRig(fps=64.0) as rig:
         await new_frames(await rig.play(), 4)
-    stages = [t for t in threading.enumerate() if t.name.startswith(("stage-", "veldt-"))]
-    for thread in stages:
-        thread.join(5)
-    assert not [t for t in stages if t.is_alive()]
     # the loop's own executor keeps its threads for the next caller
-    assert threading.active_count() <= before + 3
+    new = [t for t in set(threading.enumerate()) - before if not t.name.startswith("asyncio_")]
+    for thread in new:
+        thread.join(5)
+    assert [thread for thread in new if thread.is_alive()] == []
     assert asyncio.all_tasks() == tasks
 
 
