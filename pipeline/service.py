@@ -45,7 +45,10 @@ class StageExecutor(Protocol):
         ...
 
     def release(self, state: object) -> None:
-        """Give back what the state holds. Called exactly once for every state that `open` built."""
+        """Give back what the state holds.
+
+        Called once for every state that `open` built; again only where it raised.
+        """
         ...
 
 
@@ -173,7 +176,7 @@ class World(Protocol):
         ...
 
     def warm_up(self, progress: Progress) -> None:
-        """Run the model until its speed is steady, and settle `info`. Blocking; before any session."""
+        """Run the model until its speed is steady and settle `info`; blocks, before any session."""
         ...
 
     def policy(self, start: SessionStart) -> SessionPolicy:

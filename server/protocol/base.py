@@ -1,4 +1,4 @@
-"""What all wire models share. pydantic lives here and in `server/settings.py`, nowhere further in."""
+"""What all wire models share. pydantic lives at the wire and in `server/settings.py` only."""
 
 from __future__ import annotations
 
