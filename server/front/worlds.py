@@ -7,7 +7,7 @@ import hashlib
 from fastapi import APIRouter, Request, Response
 
 from server.front import errors
-from server.front.access import ServiceDep
+from server.front.access import ServiceDep, SettingsDep
 from server.front.problems import responses
 from server.protocol.http import StartPointView, Worlds, WorldView
 from server.protocol.worker import WorldContent
@@ -16,9 +16,12 @@ router = APIRouter(prefix="/v1/worlds", tags=["worlds"])
 
 
 @router.get("", response_model=Worlds)
-async def list_worlds(service: ServiceDep) -> Worlds:
+async def list_worlds(service: ServiceDep, settings: SettingsDep) -> Worlds:
     """Every world with what it can do; empty until a worker has loaded one."""
-    return Worlds(worlds=tuple(view_of(world) for world in service.worlds()))
+    return Worlds(
+        worlds=tuple(view_of(world) for world in service.worlds()),
+        media_server=settings.browser_livekit_url,
+    )
 
 
 @router.get(

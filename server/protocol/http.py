@@ -129,9 +129,10 @@ class WorldView(WireModel):
 
 
 class Worlds(WireModel):
-    """Answer of `GET /v1/worlds`."""
+    """Answer of `GET /v1/worlds`, and where browsers go for media if not to this service."""
 
     worlds: tuple[WorldView, ...]
+    media_server: str | None = None
 
 
 class Problem(WireModel):

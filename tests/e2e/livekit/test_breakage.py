@@ -172,3 +172,19 @@ async def test_a_livekit_that_stays_away_ends_the_session_after_its_grace(
     assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
     with pytest.raises(ConnectionError, match="media_server_unreachable"):
         await (await make_players(server).open()).connect()
+
+
+def test_the_page_says_before_it_asks_for_a_seat_that_livekit_is_down(
+    page: Page, make_server: MakeServer, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(veldt_world="marker", **own_livekit.settings)
+    page.goto(server.url)
+    own_livekit.stop()
+    page.get_by_test_id("play").click()
+    wait_for(page, "error")
+    expect(page.get_by_test_id("sheet-title")).to_contain_text("media server")
+    assert server.metric("veldt_sessions_created_total") == 0
+    own_livekit.start()
+    page.get_by_test_id("retry").click()
+    page.get_by_test_id("play").click()
+    wait_for(page, "playing", 40)

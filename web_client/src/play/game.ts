@@ -18,7 +18,7 @@ import { type Face, faceOf, type Facts, type Link, NO_FACTS } from "../session/f
 import { END_STATE, reachable, terminal } from "../session/life";
 import { claimSeconds, inLine, type Line, seatReady } from "../session/line";
 import type { StoredSession } from "../session/store";
-import { NO_WEBRTC, troubleOf } from "../session/trouble";
+import { NO_MEDIA_SERVER, NO_WEBRTC, troubleOf } from "../session/trouble";
 import { Attached } from "./attached";
 import { Controls } from "./controls";
 import { Meters, type Shown } from "./meters";
@@ -139,6 +139,11 @@ export class Game {
       this.#set({ checking: false, trouble: NO_WEBRTC });
       return;
     }
+    if (!(await this.#options.api.reachesMedia())) {
+      if (this.face === "checking") this.#set({ checking: false, trouble: NO_MEDIA_SERVER });
+      return;
+    }
+    if (this.face !== "checking") return; // withdrawn meanwhile
     try {
       const seat = await this.#seats.ask(this.world?.name ?? null, startPoint);
       if (seat !== null) this.#begun(seat);

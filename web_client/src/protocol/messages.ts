@@ -340,8 +340,9 @@ export interface WorldView {
   image: boolean;
 }
 /**
- * Answer of `GET /v1/worlds`.
+ * Answer of `GET /v1/worlds`, and where browsers go for media if not to this service.
  */
 export interface Worlds {
   worlds: WorldView[];
+  media_server: string | null;
 }

@@ -40,6 +40,7 @@ export interface Credentials {
 }
 
 const ANSWER_MS = 15_000;
+const MEDIA_MS = 4000;
 
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>;
 
@@ -47,6 +48,7 @@ export type Fetch = (url: string, init?: RequestInit) => Promise<Response>;
 export class Api {
   readonly #fetch: Fetch;
   readonly #clock: Clock;
+  #mediaServer: string | null = null;
 
   constructor(fetch: Fetch, clock: Clock) {
     this.#fetch = fetch;
@@ -54,7 +56,27 @@ export class Api {
   }
 
   async worlds(): Promise<readonly WorldView[]> {
-    return decode("Worlds", await this.#text("GET", "/v1/worlds")).worlds;
+    const { worlds, media_server } = decode("Worlds", await this.#text("GET", "/v1/worlds"));
+    this.#mediaServer = media_server;
+    return worlds;
+  }
+
+  /** Whether this browser reaches the media server that `worlds` has named; true without one. */
+  async reachesMedia(): Promise<boolean> {
+    if (this.#mediaServer === null) return true;
+    const limit = new AbortController();
+    const cancel = this.#clock.after(MEDIA_MS, () => {
+      limit.abort();
+    });
+    try {
+      const url = this.#mediaServer.replace(/^ws/, "http");
+      await this.#fetch(url, { mode: "no-cors", cache: "no-store", signal: limit.signal });
+      return true;
+    } catch {
+      return false; // no answer at all: what it says does not matter, nor may it be read
+    } finally {
+      cancel();
+    }
   }
 
   /** How far a server that is not ready has come; null where it does not say. */

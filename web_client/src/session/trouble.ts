@@ -11,6 +11,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   unknown_session: "The server does not know this session any more. It may have been restarted.",
   unreachable: "The server does not answer.",
   unknown_start_point: "That place is not in this world.",
+  no_media_server: "The media server of this world cannot be reached from this browser.",
   no_webrtc: "This browser blocks WebRTC. Allow it for this page or use another browser.",
 };
 
@@ -30,6 +31,13 @@ export function troubleOf(error: unknown): Trouble {
     detail: error instanceof Error ? error.message : String(error),
   };
 }
+
+export const NO_MEDIA_SERVER: Trouble = {
+  sentence: SENTENCES["no_media_server"] ?? "",
+  action: "retry",
+  code: "no_media_server",
+  detail: "It does not answer: it may be down, or a firewall stands before it.",
+};
 
 export const NO_WEBRTC: Trouble = {
   sentence: SENTENCES["no_webrtc"] ?? "",
