@@ -28,7 +28,7 @@ if ! find_server; then
   echo "livekit-server is missing. Any one of these will do:" >&2
   echo "  LIVEKIT_SERVER=/path/to/livekit-server, or livekit-server on PATH" >&2
   echo "    (https://github.com/livekit/livekit/releases/tag/$version)" >&2
-  echo "  Go 1.24 or newer (https://go.dev/dl), then: bash tools/livekit-server.sh --install" >&2
+  echo "  Go 1.26 or newer, or one that fetches it (https://go.dev/dl), then: bash tools/livekit-server.sh --install" >&2
   echo "  Docker, with the whole service in it: docker compose -f docker/compose.yaml up" >&2
   exit 1
 fi
