@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -114,6 +115,11 @@ async def players(server: ServerProcess) -> AsyncIterator[Players]:
             yield group
         finally:
             await group.leave_all()
+
+
+def slow(**options: float) -> dict[str, str]:
+    """The emulated world, as settings of a server."""
+    return {"veldt_world": "slow", "veldt_world_options": json.dumps(options)}
 
 
 async def becomes(check: Callable[[], Awaitable[bool]], seconds: float) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from pipeline.testworlds.marker import read_marker
 from tests.e2e.picture import grab_frames, shift_per_second, zoom_per_second
 from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
@@ -175,3 +176,16 @@ def test_a_second_tab_offers_to_take_over(
     second.keyboard.down("KeyW")
     seen_key(second, "KeyW")
     second.keyboard.up("KeyW")
+
+
+def test_a_page_that_was_busy_is_not_behind_afterwards(
+    page: Page, make_server: Callable[..., ServerProcess]
+) -> None:
+    server = make_server(veldt_world="marker")
+    enter(page, server)
+    page.evaluate("{ const end = performance.now() + 5000; while (performance.now() < end); }")
+    page.wait_for_timeout(2000)
+    shown = read_marker(grab_frames(page, 1)[0].rgb)
+    made = 4 * (hud(page)["chunk_index"] + 1)
+    assert shown is not None
+    assert made - shown.frame <= 16 + 4, "at most a second, and the chunk that is being played"

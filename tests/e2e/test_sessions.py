@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.testworlds.marker import read_marker
 from server.protocol.status import Chunk
-from tests.e2e.scripted import Session, becomes, chunk_periods, p95, players
+from tests.e2e.scripted import Session, becomes, chunk_periods, p95, players, slow
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
@@ -26,11 +26,6 @@ def transport() -> str:
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 MakeServer = Callable[..., ServerProcess]
-
-
-def slow(**options: float) -> dict[str, str]:
-    """The emulated world, by its settings."""
-    return {"veldt_world": "slow", "veldt_world_options": json.dumps(options)}
 
 
 def newest_index(session: Session) -> int:
