@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
 
 import aiohttp
@@ -188,3 +189,35 @@ def test_the_page_says_before_it_asks_for_a_seat_that_livekit_is_down(
     page.get_by_test_id("retry").click()
     page.get_by_test_id("play").click()
     wait_for(page, "playing", 40)
+
+
+def test_a_second_use_of_the_same_identity_shows_playing_elsewhere(
+    page: Page, make_server: MakeServer
+) -> None:
+    server = make_server(veldt_world="marker")
+    with page.expect_response("**/connect") as answered:
+        enter(page, server)
+    details = answered.value.json()
+    done = threading.Event()
+
+    async def somebody_else() -> None:
+        other = LiveKitPlayer()
+        await other.join(details)
+        await asyncio.to_thread(done.wait, 30)
+        await other.aclose()
+
+    thread = threading.Thread(target=lambda: asyncio.run(somebody_else()))
+    thread.start()
+    try:
+        wait_for(page, "elsewhere")
+        page.wait_for_timeout(3000)
+        wait_for(page, "elsewhere", 1)  # it does not fight back
+        page.get_by_test_id("take-over").click()
+        wait_for(page, "playing")
+        page.keyboard.down("KeyW")
+        seen_key(page, "KeyW")
+        page.keyboard.up("KeyW")
+    finally:
+        done.set()
+        thread.join(40)
+    assert not thread.is_alive()
