@@ -161,6 +161,7 @@ export class App {
         saveClip: () => this.#shortcut("clip"),
         savePicture: () => this.#shortcut("picture"),
         share,
+        figures: () => this.#shortcut("hud"),
         crisp: (crisp) => {
           this.#setCrisp(crisp);
         },

@@ -6,6 +6,7 @@ import type { Sample } from "../hud/sparkline";
 import type {
   AdmittedEvent,
   EndReason,
+  FrameReceipt,
   QueuedEvent,
   SessionEvent,
   State,
@@ -258,8 +259,8 @@ export class Game {
 
   /** A frame is on screen. */
   displayed(rtp: number | null, atMs: number, presentedFrames: number): void {
-    const known = rtp === null ? null : this.#attached?.link.frameAt(rtp);
-    this.#saw(this.#meters.displayed(rtp, atMs, presentedFrames, known));
+    const frameAt = (of: number): FrameReceipt | null => this.#attached?.link.frameAt(of) ?? null;
+    this.#saw(this.#meters.displayed(rtp, atMs, presentedFrames, frameAt));
   }
 
   /** Once a second: figures that have to be asked for. */

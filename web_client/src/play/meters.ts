@@ -11,6 +11,8 @@ import { type Match, RtpOffset } from "../receipts/rtpOffset";
 
 const SAMPLES = 512; // key-to-photon figures are over this many presses at most
 
+const LATE_FRAMES = 8; // displayed, and not known yet what they show
+
 /** Everything that is measured in this page about one session, and what the server says of it. */
 export class Meters {
   readonly frames = new DisplayedFrames();
@@ -27,6 +29,7 @@ export class Meters {
   readonly #pace = new ChunkPace();
   #shown: FrameReceipt | null = null;
   #slow: Slow = null;
+  #unknown: { readonly rtp: number; readonly atMs: number }[] = [];
 
   /** @param framesCanBeSeen whether this browser tells when a frame is displayed. */
   constructor(framesCanBeSeen: boolean) {
@@ -100,16 +103,25 @@ export class Meters {
   /**
    * A frame is on screen. @returns which frames that identifies.
    *
-   * @param known what the frame itself says that it shows, where frames can.
+   * @param frameAt what the frame with an RTP timestamp says itself that it shows, where frames
+   * can; it may become known a moment after the frame was displayed.
    */
   displayed(
     rtp: number | null,
     atMs: number,
     presentedFrames: number,
-    known: FrameReceipt | null = null,
+    frameAt: (rtp: number) => FrameReceipt | null = () => null,
   ): Shown[] {
     this.frames.displayed(atMs, presentedFrames);
-    if (known !== null) return [this.#saw({ frame: known, displayedAtMs: atMs })];
+    if (rtp !== null) this.#unknown.push({ rtp, atMs });
+    const shown: Shown[] = [];
+    const unknown = this.#unknown.filter(({ rtp: of, atMs: displayedAtMs }) => {
+      const frame = frameAt(of);
+      if (frame !== null) shown.push(this.#saw({ frame, displayedAtMs }));
+      return frame === null;
+    });
+    this.#unknown = unknown.slice(-LATE_FRAMES);
+    if (shown.length > 0) return shown;
     if (rtp === null) return [];
     return this.#offset.displayed(rtp, atMs).map((match) => this.#saw(match));
   }

@@ -27,6 +27,7 @@ export interface HelpHandlers {
   readonly saveClip: () => void;
   readonly savePicture: () => void;
   readonly share: () => void;
+  readonly figures: () => void;
   readonly crisp: (crisp: boolean) => void;
   readonly clips: (clips: boolean) => void;
 }
@@ -60,7 +61,8 @@ export class Help {
     const picture = closing("Save the picture", "menu-picture", handlers.savePicture);
     const reset = closing("Back to the start", "menu-reset", handlers.reset);
     const leave = closing("Leave", "menu-leave", handlers.leave);
-    this.#inSession = [clip, picture, reset, leave];
+    const figures = closing("Figures", "menu-hud", handlers.figures);
+    this.#inSession = [clip, picture, figures, reset, leave];
     this.element = el(
       "dialog",
       { class: "help glass", testid: "help", "aria-labelledby": "help-title" },
@@ -138,7 +140,7 @@ function checkbox(testid: string, changed: (on: boolean) => void): HTMLInputElem
 
 function deviceWords({ pads }: Abilities): string {
   const pad = pads
-    ? "Gamepad: left stick walks, right stick looks, Ⓐ chooses."
+    ? "Gamepad: left stick walks, right stick looks, A chooses, Start pauses."
     : "This browser offers no gamepads to this page.";
   return `${pad} Touch: left half walks, right half looks.`;
 }

@@ -8,12 +8,15 @@ export interface KeyCapHandlers {
   readonly release: (code: string, holder: string) => void;
 }
 
+type Look = "pressed" | "leaning" | "seen";
+
 /** The keys on screen: they light when pressed, get a ring when the world shows it. */
 export class KeyCaps {
   readonly #root: HTMLElement;
   readonly #shown: HTMLElement;
   readonly #handlers: KeyCapHandlers;
   readonly #caps = new Map<string, HTMLElement>(); // by code, aliases included
+  readonly #marked = new Map<Look, string>();
   #controls: readonly ControlView[] = [];
   #layout: ReadonlyMap<string, string> | undefined;
 
@@ -28,6 +31,7 @@ export class KeyCaps {
     this.#controls = controls;
     this.#layout = layout;
     this.#caps.clear();
+    this.#marked.clear();
     const clusters = new Map<string, HTMLElement>();
     const places = placesOf(controls.map(({ code }) => code));
     for (const control of controls) {
@@ -67,7 +71,10 @@ export class KeyCaps {
     if (this.#shown.textContent !== text) this.#shown.textContent = text;
   }
 
-  #mark(look: "pressed" | "leaning" | "seen", codes: readonly string[]): void {
+  #mark(look: Look, codes: readonly string[]): void {
+    const key = codes.join(" ");
+    if (this.#marked.get(look) === key) return; // called for every frame
+    this.#marked.set(look, key);
     const caps = new Set(codes.map((code) => this.#caps.get(code)));
     for (const cap of new Set(this.#caps.values())) cap.classList.toggle(look, caps.has(cap));
   }

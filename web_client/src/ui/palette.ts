@@ -29,7 +29,15 @@ export function paletteOf(pixels: ArrayLike<number>): Palette {
     dark.y += Math.sin(hue * 2 * Math.PI) * shade;
   }
   const glow = (weights.indexOf(Math.max(...weights)) + 0.5) / BINS;
-  const hue = Math.atan2(dark.y, dark.x) / (2 * Math.PI);
+  // The glass leans towards the accent, so that the two are of one family.
+  const length = Math.hypot(dark.x, dark.y) || 1;
+  const lean = (part: number, to: number): number => part / length + 1.5 * to;
+  const hue =
+    Math.atan2(
+      lean(dark.y, Math.sin(glow * 2 * Math.PI)),
+      lean(dark.x, Math.cos(glow * 2 * Math.PI)),
+    ) /
+    (2 * Math.PI);
   return readable(hue < 0 ? hue + 1 : hue, glow);
 }
 

@@ -1,0 +1,229 @@
+"""Ways into every state of the page, each by what really happens: no page is told to pretend.
+
+Only `waiting` and `turn` are played by the test: the server has no line yet, so its answers are
+written here as `docs/protocol/http.md` describes them.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psutil
+from playwright.sync_api import Page, Route, expect
+
+from tests.e2e.player import enter, wait_for
+from tests.e2e.server import ServerProcess
+
+MakeServer = Callable[..., ServerProcess]
+OpenPage = Callable[..., Page]
+
+HIDE = """hidden => {
+    Object.defineProperty(document, "visibilityState",
+        {value: hidden ? "hidden" : "visible", configurable: true});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+NO_WEBRTC = "delete window.RTCPeerConnection; delete window.webkitRTCPeerConnection;"
+# Slower than its picture plays, and slower still with its first chunk.
+SLOW = {
+    "veldt_world": "slow",
+    "veldt_world_options": json.dumps(
+        {"denoise_ms": 420, "decode_ms": 20, "stall_at": 0, "stall_seconds": 5}
+    ),
+}
+
+
+@dataclass
+class Stage:
+    """What a way into a state needs: a page, and servers."""
+
+    page: Page
+    tiny: ServerProcess
+    make_server: MakeServer
+    open_page: OpenPage
+    start: str = "hut"
+    _undo: list[Callable[[], None]] = field(default_factory=list)
+
+    def later(self, undo: Callable[[], None]) -> None:
+        """Do this when the state has been looked at."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Put back what the way into the state has changed."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def arriving(stage: Stage) -> None:
+    stage.page.goto(f"{stage.tiny.url}/?start={stage.start}")
+    expect(stage.page.get_by_test_id("play")).to_be_enabled()
+    wait_for(stage.page, "arriving")
+
+
+def checking(stage: Stage) -> None:
+    """The worker dies while a place is being chosen; its successor is still loading."""
+    server = stage.make_server(veldt_disconnect_grace_seconds="5")
+    stage.page.goto(f"{server.url}/?start={stage.start}")
+    expect(stage.page.get_by_test_id("play")).to_be_enabled()
+    [worker] = server.workers()
+    worker.kill()
+    psutil.wait_procs([worker], timeout=5)
+    stage.page.get_by_test_id("play").click()
+    wait_for(stage.page, "checking", 5)
+
+
+SESSION = {
+    "session_id": "s_line",
+    "session_token": "t_line",
+    "transport": "webrtc",
+    "world": "tiny",
+    "claim_seconds": None,
+}
+
+
+def in_line(page: Page, server: ServerProcess, start: str, **event: object) -> None:
+    """Be third in line, on a server that then says `event`."""
+    queued = {"queue_position": 3, "eta_seconds": 150.0}
+    view = {**SESSION, "status": "queued", "start_point": start, "played_seconds": 0.0}
+    events = [{"event": "queued", **queued}, *([event] if event else [])]
+    body = "".join(f"data: {json.dumps(one)}\n\n" for one in events)
+
+    def answer(status: int, content: object) -> Callable[[Route], None]:
+        return lambda route: route.fulfill(status=status, json=content)
+
+    def stream(route: Route) -> None:
+        route.fulfill(headers={"content-type": "text/event-stream"}, body=body)
+
+    page.route("**/v1/sessions", answer(201, {**SESSION, "status": "queued", **queued}))
+    page.route("**/v1/sessions/s_line", answer(200, {**view, **queued}))
+    page.route("**/v1/sessions/s_line/events", stream)
+    page.goto(f"{server.url}/?start={start}")
+    page.get_by_test_id("play").click()
+
+
+def waiting(stage: Stage) -> None:
+    in_line(stage.page, stage.tiny, stage.start)
+    wait_for(stage.page, "waiting", 5)
+
+
+def turn(stage: Stage) -> None:
+    in_line(stage.page, stage.tiny, stage.start, event="admitted", claim_seconds=20.0)
+    wait_for(stage.page, "turn", 5)
+
+
+def connecting(stage: Stage) -> None:
+    """The network holds the offer back."""
+    held: list[Route] = []
+    stage.page.route("**/connect", lambda route: held.append(route))
+    stage.page.goto(f"{stage.tiny.url}/?start={stage.start}")
+    stage.page.get_by_test_id("play").click()
+    wait_for(stage.page, "connecting")
+    stage.later(lambda: stage.page.unroute("**/connect"))
+
+
+def starting(stage: Stage) -> None:
+    """A first chunk that takes its time."""
+    server = stage.make_server(**SLOW)
+    stage.page.goto(server.url)
+    stage.page.get_by_test_id("play").click()
+    wait_for(stage.page, "starting")
+
+
+def playing(stage: Stage) -> None:
+    enter(stage.page, stage.tiny, stage.start)
+
+
+def slow(stage: Stage) -> None:
+    starting(stage)
+    wait_for(stage.page, "slow")
+
+
+def paused(stage: Stage) -> None:
+    playing(stage)
+    stage.page.keyboard.press("KeyP")
+    wait_for(stage.page, "paused")
+
+
+def hidden(stage: Stage) -> None:
+    playing(stage)
+    stage.page.evaluate(HIDE, True)
+    wait_for(stage.page, "hidden")
+    stage.later(lambda: stage.page.evaluate(HIDE, False))
+
+
+def reconnecting(stage: Stage) -> None:
+    """Nothing comes from the worker any more: its process stands still."""
+    server = stage.make_server(veldt_worker_hang_seconds="60")
+    enter(stage.page, server, stage.start)
+    [worker] = server.workers()
+    worker.send_signal(signal.SIGSTOP)
+    stage.later(lambda: worker.send_signal(signal.SIGCONT))
+    wait_for(stage.page, "reconnecting", 25)
+
+
+def elsewhere(stage: Stage) -> None:
+    """A second tab with the same session."""
+    first = stage.open_page(context=stage.page.context)
+    enter(first, stage.tiny, stage.start)
+    stored = first.evaluate("JSON.stringify({...sessionStorage})")
+    stage.page.add_init_script(
+        f"for (const [k, v] of Object.entries({stored})) sessionStorage.setItem(k, v);"
+    )
+    stage.page.goto(stage.tiny.url)
+    wait_for(stage.page, "elsewhere")
+
+
+def ended(stage: Stage) -> None:
+    playing(stage)
+    stage.page.get_by_test_id("leave").click()
+    wait_for(stage.page, "ended")
+
+
+def error(stage: Stage) -> None:
+    """A browser that knows no WebRTC."""
+    stage.page.add_init_script(NO_WEBRTC)
+    stage.page.goto(f"{stage.tiny.url}/?start={stage.start}")
+    stage.page.get_by_test_id("play").click()
+    wait_for(stage.page, "error", 5)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A state, the way there, its words, and the next step that it offers."""
+
+    name: str
+    reach: Callable[[Stage], None]
+    words: str  # somewhere on the page
+    step: str | None  # data-testid of what leads on; None = it goes on by itself
+    pill: str
+
+
+STATES = (
+    Reached("arriving", arriving, "Choose where to begin", "play", "Ready"),
+    Reached("checking", checking, "One moment", "withdraw", "Getting ready"),
+    Reached("waiting", waiting, "2 ahead of you · about 2–3 min", "leave-here", "Waiting"),
+    Reached("turn", turn, "Your seat is ready — step in (", "step-in", "Your turn"),
+    Reached("connecting", connecting, "Connecting", "leave", "Connecting"),
+    Reached("starting", starting, "Warming up", "leave", "Warming up"),
+    Reached("playing", playing, "", "leave", ""),
+    Reached("slow", slow, "", "leave", "% speed (1 player)"),
+    Reached("paused", paused, "Paused — press any key", "resume", "Paused"),
+    Reached("hidden", hidden, "Paused while you look away", None, "Paused while hidden"),
+    Reached("reconnecting", reconnecting, "Connection lost. Trying again (", "leave-here", ""),
+    Reached("elsewhere", elsewhere, "Playing in another tab", "take-over", ""),
+    Reached("ended", ended, "Until next time", "play-again", "Ended"),
+    Reached("error", error, "This browser blocks WebRTC.", "retry", "Not playing"),
+)
+
+
+@contextmanager
+def reached(state: Reached, stage: Stage) -> Iterator[Page]:
+    """The page in that state; what was changed for it is put back afterwards."""
+    try:
+        state.reach(stage)
+        yield stage.page
+    finally:
+        stage.undo()
