@@ -29,6 +29,7 @@ from server.transports.base import (
     Topic,
     TransportClosed,
 )
+from server.transports.bucket import Bucket
 from server.transports.gate import Gate
 from server.transports.impairment import Impaired
 from server.transports.settings import TransportSettings
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 10.0  # gathering and negotiating; STUN servers may be slow
 WATCH_SECONDS: Final = 1.0
 DATAGRAMS_PER_SECOND: Final = 600.0
+WORK_PER_SECOND: Final = 1000.0  # SCTP chunks, RTCP and packets sent again; a page needs 200
 MAX_BUFFERED_BYTES: Final = 64 * 1024  # of unsent status messages; more means nobody reads
 MAX_SURPLUS_CHANNELS: Final = 8
 GOODBYE_SECONDS: Final = 0.5
@@ -83,7 +85,8 @@ class Peer:
         self._closing: asyncio.Task[None] | None = None
         self._negotiation: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._bucket, self._bucket_filled_at = DATAGRAMS_PER_SECOND, self.heard_at
+        self._datagrams = Bucket(DATAGRAMS_PER_SECOND, self.heard_at)
+        self._work = Bucket(WORK_PER_SECOND, self.heard_at)
         self._heard = 0
         self._heard_at_watch = 0
         self._silent_seconds = 0.0
@@ -134,11 +137,13 @@ class Peer:
         rtc_seam.on_keyframe_request(transceiver.sender, self._video.want_keyframe)
         async with asyncio.timeout(ANSWER_SECONDS):
             await self._pc.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
-            rtc_seam.on_traffic(self._pc, self._was_heard, self._admits_datagram)
-            if self._pc.sctp is not None:
-                rtc_seam.guard(self._pc.sctp, self._bad_datagram)
+            senders = rtc_seam.on_traffic(self._pc, self._was_heard, self._admits_datagram)
+            rtc_seam.bound_work(self._pc, self._admits_work)
+            rtc_seam.guard(self._pc, self._bad_datagram)
+            answer = await self._pc.createAnswer()
             with media_addresses(self._settings.addresses):
-                await self._pc.setLocalDescription(await self._pc.createAnswer())
+                await self._pc.setLocalDescription(answer)
+            rtc_seam.refuse_strangers(self._pc, senders)
 
     def send_frame(self, frame: I420Frame, pts: int) -> None:
         """Encode and send this picture next, in place of one that still waits."""
@@ -241,15 +246,17 @@ class Peer:
         self._heard += 1
 
     def _admits_datagram(self) -> bool:
-        before, rate = self._bucket_filled_at, DATAGRAMS_PER_SECOND
         self._was_heard()
-        self._bucket_filled_at = self.heard_at
-        self._bucket = min(rate, self._bucket + (self.heard_at - before) * rate)
-        if self._bucket < 1:
-            self.counters["datagram_flood"] += 1
-            return False
-        self._bucket -= 1
-        return True
+        if self._datagrams.admits(self.heard_at):
+            return True
+        self.counters["datagram_flood"] += 1
+        return False
+
+    def _admits_work(self, units: float) -> bool:
+        if self._work.admits(self._clock(), units):
+            return True
+        self.counters["work_flood"] += 1
+        return False
 
     def _bad_datagram(self, error: Exception) -> None:
         self.counters["bad_datagram"] += 1
