@@ -76,6 +76,8 @@ def serve(
             serve_until_signal(settings, listening, on_readiness=progress.update)
         )
     if hopeless is not None:
+        if progress.shown == hopeless:  # it was the last step that was told
+            raise typer.Exit(BAD_USE)
         _fail(hopeless)
 
 
@@ -123,7 +125,7 @@ class Progress:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._status = stderr.status("starting") if stderr.is_terminal else None
-        self._shown = ""
+        self.shown = ""  # the last step that was printed
         self._played = False
 
     def update(self, state: Readiness) -> None:
@@ -138,9 +140,9 @@ class Progress:
             share = "" if state.progress is None else f" ({state.progress:.0%})"
             self._status.update(f"{state.stage}{share}")
             self._status.start()
-        elif state.stage != self._shown and not self._played:
-            stderr.print(f"veldt: {state.stage}")
-        self._shown = state.stage
+        elif state.stage != self.shown and not self._played:
+            stderr.print(f"veldt: {state.stage}", markup=False)
+            self.shown = state.stage
 
     def stop(self) -> None:
         """Give the terminal back."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 WINDOW: Final = 256  # samples kept of each measurement
+RECENT: Final = 64  # chunks of which the period is judged: a slow start is soon forgotten
 INTERVALS: Final = 128  # idle intervals kept of each stage
 
 
@@ -216,7 +217,7 @@ class SessionMeter:
     def __init__(self) -> None:
         self.to_first_output = Window()
         self.to_output = Window()
-        self.chunk_period = Window()
+        self.chunk_period = Window(RECENT)
         self.control_age = Window()
         self.stale = 0
         self._anchors: dict[int, tuple[float, bool]] = {}

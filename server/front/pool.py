@@ -184,8 +184,8 @@ class WorkerPool:
         while True:
             began = time.monotonic()
             await self._life(kept)
-            if self.closing:
-                return
+            if self.closing or self.fatal() is not None:
+                return  # where no worker can ever work, another one would only say so again
             if time.monotonic() - began >= STEADY_SECONDS:
                 pause = self._first_pause
             kept.restarts += 1

@@ -34,6 +34,7 @@ from server.protocol.worker import (
     WorkerEvent,
 )
 from server.worker.garbage import Garbage
+from server.worker.loglines import LogLines
 from server.worker.wire import Inbox, Outbox
 
 if TYPE_CHECKING:
@@ -77,11 +78,10 @@ def main() -> NoReturn:
         message = f"the worker's configuration cannot be read: {fault}"
         outbox.put(EventEnvelope(event=Fatal(code="bad_config", message=message)))
     else:
-        logging.basicConfig(
-            stream=sys.stderr,
-            level=config.log_level.upper(),
-            format=f"%(asctime)s %(levelname)s {config.worker_id} %(name)s: %(message)s",
-        )
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(LogLines())
+        logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
+        logging.getLogger("aioice").setLevel(logging.WARNING)  # it tells every pair it checks
         loop = (
             asyncio.new_event_loop()
         )  # never closed: closing waits for threads, and they may hang

@@ -106,9 +106,11 @@ class WorkerRuntime:
         try:
             self._loaded = await self._make_ready()
         except Exception as fault:
-            log.exception("the world cannot be loaded")
+            code = getattr(fault, "code", None)
+            if code is None:  # not a fault that anybody has foreseen
+                log.exception("the world cannot be loaded")
             self._die(
-                getattr(fault, "code", "world_not_loaded"),
+                code or "world_not_loaded",
                 f"world {self._config.world!r} cannot be loaded: {fault}",
             )
             return False

@@ -448,12 +448,15 @@ async def test_a_listener_that_raises_disturbs_nobody(caplog):
         pipeline.subscribe(broken)
         unsubscribe = pipeline.subscribe(heard.append)
         await pipeline.open_session("a", starts("a"))
-        await play(pipeline, "a", 1)
-        count = len(heard)
+        await play(pipeline, "a", 2)
         unsubscribe()
-        await play(pipeline, "a", 1, start=1)
+        before = len(heard)
+        await play(pipeline, "a", 2, start=2)
     assert "a listener failed" in caplog.text
-    assert 2 <= count <= len(heard) <= 3
+    assert before >= 2, (
+        "two chunks went through three stages; the last notes may still be on the way"
+    )
+    assert len(heard) == before
 
 
 async def test_listeners_are_called_on_the_loops_thread():
