@@ -19,6 +19,7 @@ help: ## list the jobs
 
 $(VENV)/.torch: requirements/torch.txt
 	@bash tools/find-python.sh "$(VENV)"
+	@echo "installing Python dependencies: several GB, some minutes, once"
 	@if [ -n "$(TORCH_INDEX_URL)" ]; then \
 		$(PY) -m pip install --quiet --index-url "$(TORCH_INDEX_URL)" -r requirements/torch.txt; \
 	else $(PY) -m pip install --quiet -r requirements/torch.txt; fi
@@ -30,6 +31,7 @@ $(VENV)/.ready: $(VENV)/.torch requirements/lock.txt pyproject.toml
 	@touch $@
 
 web_client/node_modules/.ready: web_client/package-lock.json $(VENV)/.ready
+	@echo "installing the page's dependencies"
 	@cd web_client && $(subst tools/,../tools/,$(WITH_NODE)) npm ci --silent --no-progress
 	@touch $@
 

@@ -60,7 +60,11 @@ def _factory(name: str) -> Callable[..., World]:
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module_name}.".startswith(f"{missing.name}."):
             raise  # the world's own module lacks something: that fault is not ours to rename
-        raise UnknownWorld(name, f"World {name!r}: there is no module {missing.name!r}.") from None
+        raise UnknownWorld(
+            name,
+            f"World {name!r}: there is no module {missing.name!r} on Python's path "
+            "(PYTHONPATH=. adds this folder).",
+        ) from None
     factory = getattr(module, attribute, None)
     if not callable(factory):
         raise UnknownWorld(name, f"World {name!r}: {module_name!r} has no factory {attribute!r}.")
