@@ -63,7 +63,7 @@ class Lantern:
     stage = StreamingStageSpec("paint", inputs=("step",), outputs=("frames",))
     spec = StreamingPipelineSpec("lantern", (stage,), edges, latency_anchor_artifact="step")
     exclusive_stage, frames_artifact = "paint", "frames"
-    controls = tuple(Control(code, code.removeprefix("Key")) for code in WAYS)
+    controls = tuple(map(Control, WAYS, ("Up", "Left", "Down", "Right")))
     info = WorldInfo("lantern", "Lantern", "Drawn, not dreamt.", W, H, 16.0, FRAMES, (), controls)
 
     def stages(self):
