@@ -8,29 +8,81 @@ loop is made of frames as they were displayed.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import itertools
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from tests.e2e.conftest import FLAGS, NO_MDNS
 from tests.e2e.page.states import STATES, Reached, Stage, reached
 from tests.e2e.picture import grab_frames, seconds_between
-from tests.e2e.player import enter, seen_key
+from tests.e2e.player import enter, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 
 OUT = Path("docs/pictures")
 SIZES = {"": (1280, 800), "-phone": (390, 844)}
 PLACES = {"playing": "facing-the-sun", "arriving": "waterhole"}  # others begin at the waterhole
-LOOP_FRAMES = 112
 LOOP_SCALE = 2
 MOVES = (("KeyW", 34), ("KeyL", 24), ("KeyW", 30), ("KeyJ", 24))  # key, frames
+
+
+@contextmanager
+def starved(server: ServerProcess, share: float) -> Iterator[None]:
+    """A worker that gets only this share of the processor's time, as on a machine that is busy."""
+    over = threading.Event()
+    [worker] = server.workers()
+
+    def pulse() -> None:
+        while not over.is_set():
+            worker.send_signal(signal.SIGSTOP)
+            over.wait(0.2 * (1 - share))
+            worker.send_signal(signal.SIGCONT)
+            over.wait(0.2 * share)
+
+    thread = threading.Thread(target=pulse)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def starting_here(stage: Stage) -> None:
+    """The savanna, warming up on a machine that is very busy."""
+    server = stage.make_server()
+    pulses = ExitStack()
+    stage.later(pulses.close)
+
+    def connect(route: Route) -> None:
+        route.continue_()
+        pulses.enter_context(starved(server, 0.04))
+
+    stage.page.route("**/connect", connect)
+    stage.page.goto(f"{server.url}/?start={stage.start}")
+    stage.page.get_by_test_id("play").click()
+    wait_for(stage.page, "starting")
+
+
+def slow_here(stage: Stage) -> None:
+    """The savanna, on a machine that is busy."""
+    server = stage.make_server()
+    enter(stage.page, server, stage.start)
+    pulses = ExitStack()
+    stage.later(pulses.close)
+    pulses.enter_context(starved(server, 0.14))
+    wait_for(stage.page, "slow")
+
+
+# The tests reach these two with a test picture, which is no sight.
+HERE = {"starting": starting_here, "slow": slow_here}
 
 
 class Studio:
@@ -81,6 +133,7 @@ class Studio:
 
             start = PLACES.get(state.name, "waterhole")
             stage = Stage(page, self.shared, self.make_server, another, start)
+            state = dataclasses.replace(state, reach=HERE.get(state.name, state.reach))
             with reached(state, stage):
                 if state.name == "playing":
                     page.keyboard.down("KeyW")
@@ -94,7 +147,7 @@ class Studio:
         """The help sheet, and the figures while playing."""
         with self.page(SIZES[""], phone=False) as page:
             enter(page, self.shared, "under-the-acacia")
-            for key in "WLWJW":
+            for key in "WLWJWLWJWLWJ":
                 page.keyboard.press(f"Key{key}", delay=150)
                 page.wait_for_timeout(500)
             page.keyboard.press("KeyH")
@@ -109,6 +162,7 @@ class Studio:
         """A short walk, as it was displayed."""
         with self.page(SIZES[""], phone=False) as page:
             enter(page, self.shared, "giraffes")
+            grab_frames(page, 20)  # it stands, and the picture is sharp
             seen = []
             for key, count in MOVES:
                 page.keyboard.down(key)
@@ -123,7 +177,7 @@ class Studio:
         ]
         first.save(
             out / "loop.webp", save_all=True, append_images=rest, duration=milliseconds, loop=0,
-            quality=60, method=4,
+            quality=78, method=4,
         )  # fmt: skip
 
 

@@ -312,6 +312,7 @@ export class App {
     const before = this.#face;
     this.#face = face;
     this.#keep();
+    this.#devices.renderHint();
     if (arriving || face === "error") this.#stage.clear();
     this.#showPoster();
     document.body.dataset["state"] = face;

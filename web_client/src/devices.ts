@@ -1,6 +1,6 @@
 /** Keyboard, pads and fingers of this page, led to the game or to what lies over it. */
 import { browserClock } from "./clock";
-import { type Axes, STILL } from "./input/axes";
+import { type Axes, isStill, STILL } from "./input/axes";
 import type { Shortcut } from "./input/keyboard";
 import { listenToKeyboard } from "./input/listen";
 import type { PadButton, PadLike } from "./input/padLayout";
@@ -9,6 +9,7 @@ import type { Game } from "./play/game";
 import { takesKeys } from "./session/face";
 import { must } from "./ui/dom";
 import { confirmFocus, moveFocus } from "./ui/focus";
+import { Hint, type HintKind } from "./ui/hint";
 import type { KeyCaps } from "./ui/keyCaps";
 import { Touch } from "./ui/touch";
 
@@ -30,6 +31,7 @@ export class Devices {
   readonly #handlers: DeviceHandlers;
   readonly #pads: Pads;
   readonly #touch: Touch;
+  readonly #hint = new Hint();
 
   constructor(game: Game, caps: KeyCaps, handlers: DeviceHandlers) {
     this.#game = game;
@@ -95,6 +97,14 @@ export class Devices {
   /** Once a second: a pad may have come without a word. */
   look(): void {
     if (this.#pads.count === 0) this.#pads.look();
+    this.renderHint();
+  }
+
+  /** Say how a pad or fingers are used, where there are some and they have not been yet. */
+  renderHint(): void {
+    const fingers = window.matchMedia("(pointer: coarse)").matches;
+    const kind = this.#pads.count > 0 ? "pad" : fingers ? "touch" : null;
+    this.#hint.render(this.#playing() ? kind : null);
   }
 
   /** Whether anybody sees the page. */
@@ -113,7 +123,8 @@ export class Devices {
     return takesKeys(face) && face !== "paused" && !this.#handlers.covered();
   }
 
-  #steer(device: string, axes: Axes): void {
+  #steer(device: HintKind, axes: Axes): void {
+    if (this.#playing() && !isStill(axes)) this.#hint.used(device);
     this.#game.controls.steer(device, this.#playing() ? axes : STILL);
   }
 

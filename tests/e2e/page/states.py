@@ -88,13 +88,15 @@ def in_line(page: Page, server: ServerProcess, start: str, **event: object) -> N
     """Be third in line, on a server that then says `event`."""
     queued = {"queue_position": 3, "eta_seconds": 150.0}
     view = {**SESSION, "status": "queued", "start_point": start, "played_seconds": 0.0}
-    events = [{"event": "queued", **queued}, *([event] if event else [])]
-    body = "".join(f"data: {json.dumps(one)}\n\n" for one in events)
+    news = [{"event": "queued", **queued}, *([event] if event else [])]
 
     def answer(status: int, content: object) -> Callable[[Route], None]:
         return lambda route: route.fulfill(status=status, json=content)
 
     def stream(route: Route) -> None:
+        # All of it once; who comes again hears how it stands now.
+        body = "".join(f"data: {json.dumps(one)}\n\n" for one in news)
+        del news[:-1]
         route.fulfill(headers={"content-type": "text/event-stream"}, body=body)
 
     page.route("**/v1/sessions", answer(201, {**SESSION, "status": "queued", **queued}))

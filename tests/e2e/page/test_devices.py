@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.page.devices import MOCKED_PADS, Fingers, press_pad, set_pad
+from tests.e2e.page.sight import misplaced
 from tests.e2e.picture import grab_frames, shift_per_second, zoom_per_second
 from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
@@ -69,6 +70,8 @@ def test_right_stick_turns_in_proportion(
 ) -> None:
     page = pad_page
     plug_in(page, tiny_server, "open-plain")
+    expect(page.get_by_test_id("hint")).to_have_text("Left stick walks · right stick looks")
+    assert misplaced(page) == []
     set_pad(page, (0, 0, tilt, 0))
     leaned(page, yaw=expected)
     shown_is_newest(page)
@@ -145,10 +148,9 @@ def test_everything_can_be_done_with_a_pad(pad_page: Page, tiny_server: ServerPr
     expect(page.get_by_test_id("hud")).to_have_attribute("data-epoch", str(epoch + 1))
     press_pad(page, 8)
     expect(page.get_by_test_id("help")).to_be_visible()
-    for _ in range(4):
-        if page.evaluate("() => document.activeElement?.dataset.testid") == "menu-leave":
-            break
-        press_pad(page, 15)
+    for button in (13, 13, 15, 15, 15):  # down to the last row, and to its end
+        press_pad(page, button)
+    expect(page.get_by_test_id("menu-leave")).to_be_focused()
     press_pad(page, 0)
     wait_for(page, "ended")
     press_pad(page, 0)
@@ -163,11 +165,15 @@ def test_thumbs_walk_and_look_and_a_third_finger_breaks_nothing(
     page.goto(f"{tiny_server.url}/?start=open-plain")
     page.get_by_test_id("play").tap()
     wait_for(page, "playing")
+    hint = page.get_by_test_id("hint")
+    expect(hint).to_have_text("Left half walks · right half looks")
+    assert misplaced(page) == []
     with Fingers(page) as fingers:
         fingers.down(1, 200, 200)
         expect(page.get_by_test_id("stick-walk")).to_have_class("stick stick-walk there")
         fingers.move(1, 200, 150)
         leaned(page, forward=(50 / 64 - 0.15) / 0.85)
+        expect(hint).to_be_hidden()  # it has been understood
         fingers.down(2, 640, 200)
         fingers.move(2, 640 + 64, 200)
         leaned(page, forward=(50 / 64 - 0.15) / 0.85, yaw=1)

@@ -57,6 +57,7 @@ export class Help {
         action();
       });
     const close = button("Close", "help-close", () => { this.close(); }, "main");
+    close.autofocus = true;
     const clip = closing("Save the last 15 s", "menu-clip", handlers.saveClip);
     const picture = closing("Save the picture", "menu-picture", handlers.savePicture);
     const reset = closing("Back to the start", "menu-reset", handlers.reset);
