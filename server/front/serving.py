@@ -18,6 +18,7 @@ import structlog
 import uvicorn
 
 from server.front.app import create_app
+from server.front.connections import Connection, accept_at_once
 from server.front.pool import StartWorker
 from server.front.service import SessionService
 from server.front.workers import Patience, WorkerProcess
@@ -119,7 +120,8 @@ async def serve(
         uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=Connection,
+            backlog=accept_at_once(),
             ws="none",
             lifespan="on",
             log_config=None,
