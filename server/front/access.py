@@ -1,4 +1,7 @@
-"""Who asks: the session's secret, an API key, the admin key. Each a dependency of routes."""
+"""Who asks: the session's secret, an API key, the admin key. Each a dependency of routes.
+
+All are coroutine functions: FastAPI sends a plain one to a thread, five for each request.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ _api_key = APIKeyHeader(name="X-API-Key", auto_error=False)
 BearerDep = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-def service_of(request: Request) -> SessionService:
+async def service_of(request: Request) -> SessionService:
     """The service of this application."""
     service: SessionService = request.app.state.service
     return service
 
 
-def settings_of(request: Request) -> Settings:
+async def settings_of(request: Request) -> Settings:
     """The settings of this application."""
     settings: Settings = request.app.state.settings
     return settings
@@ -35,26 +38,26 @@ ServiceDep = Annotated[SessionService, Depends(service_of)]
 SettingsDep = Annotated[Settings, Depends(settings_of)]
 
 
-def session_secret(bearer: BearerDep) -> str:
+async def session_secret(bearer: BearerDep) -> str:
     """The session's secret; whether it is the right one is the service's business."""
     if bearer is None:
         raise SecretRequired
     return bearer.credentials
 
 
-def is_admin(bearer: BearerDep, settings: SettingsDep) -> bool:
+async def is_admin(bearer: BearerDep, settings: SettingsDep) -> bool:
     """Whether the admin key was sent."""
     keys = () if settings.admin_key is None else (settings.admin_key,)
     return bearer is not None and _is_one_of(bearer.credentials, keys)
 
 
-def admin(sent: Annotated[bool, Depends(is_admin)], settings: SettingsDep) -> None:
+async def admin(sent: Annotated[bool, Depends(is_admin)], settings: SettingsDep) -> None:
     """Refuse everybody but an operator."""
     if not sent:
         raise AdminKeyRequired(settings.admin_key is not None)
 
 
-def may_create(
+async def may_create(
     bearer: BearerDep, key: Annotated[str | None, Depends(_api_key)], settings: SettingsDep
 ) -> None:
     """Refuse those without an API key, where keys are set and play is not public."""

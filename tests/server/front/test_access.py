@@ -79,3 +79,15 @@ def test_without_limits_a_quota_refuses_nobody() -> None:
     quota = AddressQuota(None, None)
     for now in range(1000):
         quota.take("a", float(now))
+
+
+async def test_no_request_of_a_session_needs_a_thread(open_door, monkeypatch) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a thread was asked for")
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", refused)
+    async with open_door() as door:
+        created = await door.create()
+        assert (await door.connect(created)).status_code == 200
+        assert (await door.view(created))["status"] == "connecting"
+        assert (await door.delete(created)).status_code == 204
