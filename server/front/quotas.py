@@ -1,7 +1,8 @@
-"""How much one address may have: live sessions, and new ones a minute. Pure."""
+"""How much of something one address or one session may have. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from typing import Final
 
@@ -51,3 +52,20 @@ class AddressQuota:
                 retry_after=recent[0] + _MINUTE - now,
             )
         recent.append(now)
+
+
+class Pace:
+    """So many at once, then so many a second."""
+
+    def __init__(self, burst: float, per_second: float) -> None:
+        self._burst, self._per_second = burst, per_second
+        self._left, self._at = burst, -math.inf
+
+    def take(self, now: float) -> float:
+        """0 if one more may be at `now` (monotonic); else in how many seconds one may."""
+        self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._per_second)
+        self._at = max(self._at, now)
+        if self._left < 1:
+            return (1 - self._left) / self._per_second
+        self._left -= 1
+        return 0.0

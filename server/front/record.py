@@ -13,10 +13,13 @@ from typing import Final
 
 from admission.session import EndReason, SessionLife, State
 from server.front.errors import TooManyRequests, UnknownSession
+from server.front.quotas import Pace
 from server.protocol.http import AdmittedEvent, EndedEvent, SessionEvent, SessionView, StateEvent
 from server.protocol.worker import StartChoice
 
 MAX_STREAMS: Final = 8  # event streams of one session
+CONNECTS_AT_ONCE: Final = 20  # of one session, then CONNECTS_PER_SECOND: each costs its worker
+CONNECTS_PER_SECOND: Final = 3.0  # 50 ms; a page that reloads again and again needs this many
 MAX_UNREAD: Final = 64  # events that one stream may be behind
 
 
@@ -72,6 +75,7 @@ class SessionRecord:
         self.stage: str | None = None
         self.ended_at: float | None = None
         self.connects = 0  # `connect` requests on their way to the worker
+        self.pace = Pace(CONNECTS_AT_ONCE, CONNECTS_PER_SECOND)  # of `connect`
         self.watches = 0  # and those of spectators
         self.settled = asyncio.Event()  # set while there are none
         self.settled.set()

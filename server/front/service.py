@@ -173,6 +173,10 @@ class SessionService:
             raise errors.TooManyRequests(
                 "this session is being connected already", session=session, retry_after=1.0
             )
+        if (seconds := record.pace.take(self.now())) > 0:
+            raise errors.TooManyRequests(
+                "this session is connected again and again", session=session, retry_after=seconds
+            )
         if record.life.state is State.ADMITTED:
             self._lives.take(record, Cause.CLAIMED)
         with record.connecting():

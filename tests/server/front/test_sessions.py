@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from admission.session import EndReason
+from server.front.quotas import Pace
+from server.front.record import CONNECTS_AT_ONCE
 from server.protocol.worker import CloseSession, ConnectSession, Failure, Loading
 from server.settings import Settings
 from tests.fakes.waiting import until
@@ -369,3 +371,23 @@ async def test_facts_out_of_place_change_nothing(open_door) -> None:
         await door.settled()
         assert (await door.view(created))["status"] == "admitted"
         assert (await door.client.get("/readyz")).status_code == 200
+
+
+async def test_a_storm_of_connects_reaches_its_worker_at_a_bounded_rate(open_door) -> None:
+    async with open_door() as door:
+        created, other = await door.create(), await door.create()
+        answers = [await door.connect(created) for _ in range(CONNECTS_AT_ONCE + 30)]
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert len(refused) >= 10  # 3 a second are let in: 20 more would take 7 s
+        assert refused[0].json()["code"] == "too_many_requests"
+        assert refused[0].headers["retry-after"] == "1"
+        assert len(door.worker.requests) == len(answers) - len(refused)
+        assert (await door.connect(other)).status_code == 200  # it has done nothing
+
+
+def test_a_pace_is_a_burst_and_then_a_rate() -> None:
+    pace = Pace(2, 4.0)
+    assert [pace.take(100.0) for _ in range(3)] == [0.0, 0.0, 0.25]
+    assert pace.take(100.24) > 0
+    assert pace.take(100.25) == 0.0
+    assert [pace.take(1e9) for _ in range(3)] == [0.0, 0.0, 0.25]
