@@ -27,13 +27,11 @@ HIDE = """hidden => {
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
 NO_WEBRTC = "delete window.RTCPeerConnection; delete window.webkitRTCPeerConnection;"
-# Slower than its picture plays, and slower still with its first chunk.
-SLOW = {
-    "veldt_world": "slow",
-    "veldt_world_options": json.dumps(
-        {"denoise_ms": 420, "decode_ms": 20, "stall_at": 0, "stall_seconds": 5}
-    ),
-}
+
+
+def emulated(**options: float) -> dict[str, str]:
+    """A world that takes as long as it is told."""
+    return {"veldt_world": "slow", "veldt_world_options": json.dumps(options)}
 
 
 @dataclass
@@ -128,7 +126,7 @@ def connecting(stage: Stage) -> None:
 
 def starting(stage: Stage) -> None:
     """A first chunk that takes its time."""
-    server = stage.make_server(**SLOW)
+    server = stage.make_server(**emulated(stall_at=0, stall_seconds=8))
     stage.page.goto(server.url)
     stage.page.get_by_test_id("play").click()
     wait_for(stage.page, "starting")
@@ -139,7 +137,8 @@ def playing(stage: Stage) -> None:
 
 
 def slow(stage: Stage) -> None:
-    starting(stage)
+    """Chunks that take longer to make than to play."""
+    enter(stage.page, stage.make_server(**emulated(denoise_ms=420, decode_ms=20)))
     wait_for(stage.page, "slow")
 
 
@@ -160,6 +159,7 @@ def reconnecting(stage: Stage) -> None:
     """Nothing comes from the worker any more: its process stands still."""
     server = stage.make_server(veldt_worker_hang_seconds="60")
     enter(stage.page, server, stage.start)
+    stage.page.keyboard.down("KeyW")
     [worker] = server.workers()
     worker.send_signal(signal.SIGSTOP)
     stage.later(lambda: worker.send_signal(signal.SIGCONT))

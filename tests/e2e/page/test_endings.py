@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.page.sight import axe_faults
-from tests.e2e.picture import grab_frames
-from tests.e2e.player import enter, hud, seen_key, wait_for
+from tests.e2e.player import enter, wait_for
 from tests.e2e.server import ServerProcess
 
 MakeServer = Callable[..., ServerProcess]
@@ -92,29 +90,6 @@ def test_a_server_that_stops_while_one_plays_is_said(page: Page, make_server: Ma
     server.stop()
     wait_for(page, "ended", 10)
     expect(page.get_by_test_id("sheet-title")).to_have_text("The server is stopping")
-
-
-def test_a_lost_connection_heals_and_nothing_moves_by_itself(
-    page: Page, make_server: MakeServer
-) -> None:
-    server = make_server("--world", "marker", veldt_worker_hang_seconds="60")
-    enter(page, server)
-    session = hud(page)["session"]
-    page.keyboard.down("KeyW")
-    seen_key(page, "KeyW")
-    [worker] = server.workers()
-    worker.send_signal(signal.SIGSTOP)
-    wait_for(page, "reconnecting", 25)
-    expect(page.get_by_test_id("sheet-title")).to_contain_text("Connection lost. Trying again (")
-    worker.send_signal(signal.SIGCONT)
-    wait_for(page, "playing")
-    assert hud(page)["session"] == session
-    grab_frames(page, 8)
-    expect(page.get_by_test_id("shown-keys")).to_have_text("")
-    page.keyboard.up("KeyW")
-    page.keyboard.down("KeyW")
-    seen_key(page, "KeyW")
-    page.keyboard.up("KeyW")
 
 
 def test_no_media_path_is_said_while_it_is_tried(page: Page, tiny_server: ServerProcess) -> None:

@@ -17,7 +17,11 @@ const WAY: Readonly<Record<Direction, readonly [x: number, y: number]>> = {
 };
 const SIDEWAYS = 2.5; // what lies beside counts as this much further away
 
-/** @returns which of the boxes is next from here in a direction; null where there is none. */
+/**
+ * Which of the boxes is next from here: sideways within the row, up and down wherever it is.
+ *
+ * @returns its index; null where there is none.
+ */
 export function nearest(from: Box, boxes: readonly Box[], direction: Direction): number | null {
   const [x, y] = WAY[direction];
   const here = middle(from);
@@ -27,7 +31,8 @@ export function nearest(from: Box, boxes: readonly Box[], direction: Direction):
     const there = middle(box);
     const along = (there.x - here.x) * x + (there.y - here.y) * y;
     const beside = Math.abs((there.x - here.x) * y) + Math.abs((there.y - here.y) * x);
-    if (along < 2) return;
+    const sameRow = box.top < from.top + from.height && from.top < box.top + box.height;
+    if (along < 2 || (x !== 0 && !sameRow)) return;
     const cost = along + SIDEWAYS * beside;
     if (cost < bestCost) {
       bestCost = cost;

@@ -99,6 +99,7 @@ describe("nearest", () => {
     expect(nearest(box(0, 0), boxes, "right")).toBe(0);
     expect(nearest(box(400, 0), boxes, "left")).toBe(0);
     expect(nearest(box(400, 0), boxes, "down")).toBe(3);
+    expect(nearest(box(400, 0), boxes, "right")).toBeNull(); // what lies lower is no way aside
     expect(nearest(box(0, 0), boxes, "left")).toBeNull();
     expect(nearest(box(0, 0), boxes, "up")).toBeNull();
   });
