@@ -117,7 +117,7 @@ class SessionRuntime:
             return END_STATE[self._ended]
         if not self._ever_joined:
             return State.CONNECTING
-        if not self._running:
+        if not self._running and (self._building or not self._paused):
             return State.STARTING
         return State.RUNNING if self._somebody_plays and not self._paused else State.SUSPENDED
 
@@ -284,7 +284,7 @@ class SessionRuntime:
         )
         self._publisher.begin(self._epoch, poster)
         policy, epoch = await self._model.open()
-        self._building = False
+        self._built()
         self._chunks.begin(policy, epoch)
         await feed(self.session, self._worker, self._on_pictures, self._on_chunk)
 
@@ -292,8 +292,15 @@ class SessionRuntime:
         policy, epoch = await self._model.rebuild()
         if epoch != self._epoch:
             raise RuntimeError(f"the pipeline is at epoch {epoch}, the session at {self._epoch}")
-        self._building = False
+        self._built()
         self._chunks.begin(policy, epoch)
+
+    def _built(self) -> None:
+        """Nothing is prepared any more; while it is paused, no picture will say so."""
+        self._building, self._stage = False, None
+        if self._paused:
+            self._facts.tell("starting", stage=None)
+            self._tell_state()
 
     def _on_stage(self, stage: str) -> None:
         self._stage = f"preparing {stage}"

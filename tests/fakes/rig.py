@@ -118,13 +118,13 @@ class WorkerRig:
 
     async def fact(self, fact: str, session: str = "a", *, times: int = 1) -> SessionFact:
         """The fact that was said for the `times`-th time; waits for it."""
+        await self.until(lambda: len(self.said(fact, session)) >= times)
+        return self.said(fact, session)[times - 1]
 
-        def found() -> list[SessionFact]:
-            said = (e for e in self.reported if isinstance(e, SessionFact))
-            return [e for e in said if e.session == session and e.fact == fact]
-
-        await self.until(lambda: len(found()) >= times)
-        return found()[times - 1]
+    def said(self, fact: str, session: str = "a") -> list[SessionFact]:
+        """Every time that fact was said so far."""
+        said = (e for e in self.reported if isinstance(e, SessionFact))
+        return [e for e in said if e.session == session and e.fact == fact]
 
     async def fatal(self) -> Fatal:
         """What the worker died of; waits for it."""

@@ -64,6 +64,22 @@ async def test_after_the_acknowledged_reset_no_older_frame_is_published():
         await rig.fact("running", times=2)
 
 
+async def test_a_reset_while_paused_is_prepared_and_then_stands_until_resumed():
+    async with WorkerRig() as rig:
+        player = await rig.play()
+        await frame(player)
+        player.command({"type": "pause"})
+        await message(player, "state", lambda m: m.paused)
+        player.command({"type": "reset"})
+        await message(player, "state", lambda m: m.stage is not None and m.paused)
+        ready = await message(player, "state", lambda m: m.stage is None)
+        assert (ready.state, ready.paused) == (State.SUSPENDED, True)
+        await rig.until(lambda: rig.said("starting")[-1].stage is None)
+        player.command({"type": "resume"})
+        await message(player, "state", lambda m: m.state is State.RUNNING)
+        await frame(player, lambda f: f.frame_id > 1)
+
+
 async def test_resets_that_come_faster_than_they_can_be_done_are_one():
     async with WorkerRig() as rig:
         player = await rig.play()
