@@ -130,7 +130,7 @@ def livekit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKit
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def transport_settings(transport: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """What a server needs in its environment to use the transport."""
     if transport == "webrtc":
@@ -140,19 +140,39 @@ def transport_settings(transport: str, request: pytest.FixtureRequest) -> dict[s
 
 
 @pytest.fixture(scope="session")
+def tiny_servers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str, dict[str, str]], ServerProcess]]:
+    """One server of the embedded world per transport, started when it is first asked for.
+
+    Folders override `transport`; a session-wide server that depended on it would be handed on
+    from one folder to another, whatever it speaks.
+    """
+    started: dict[str, ServerProcess] = {}
+
+    def of(transport: str, settings: dict[str, str]) -> ServerProcess:
+        if transport not in started:
+            log = tmp_path_factory.mktemp("tiny") / "server.log"
+            grace = {"veldt_disconnect_grace_seconds": "5"}
+            started[transport] = ServerProcess(log, "--seats", "8", **grace, **settings).start()
+        return started[transport]
+
+    yield of
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
 def tiny_server(
-    tmp_path_factory: pytest.TempPathFactory, transport_settings: dict[str, str]
-) -> Iterator[ServerProcess]:
+    tiny_servers: Callable[[str, dict[str, str]], ServerProcess],
+    transport: str,
+    transport_settings: dict[str, str],
+) -> ServerProcess:
     """The embedded world, shared by the tests that leave it as they found it.
 
     A closed page keeps its seat for the grace, so that is short here and seats are many.
     """
-    log = tmp_path_factory.mktemp("tiny") / "server.log"
-    server = ServerProcess(
-        log, "--seats", "8", veldt_disconnect_grace_seconds="5", **transport_settings
-    ).start()
-    yield server
-    server.stop()
+    return tiny_servers(transport, transport_settings)
 
 
 @pytest.fixture
