@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from admission.session import TERMINAL, EndReason, State
-from server.front.lag import LoopLag
+from server.looplag import LoopLag
 from server.protocol.worker import Sample
 
 if TYPE_CHECKING:

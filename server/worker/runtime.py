@@ -24,6 +24,7 @@ from pipeline.streaming.errors import ActorDied, SessionFailed
 from pipeline.streaming.messages import Outcome, StageCompleted
 from pipeline.streaming.orchestrator import StreamingPipelineOrchestrator
 from pipeline.streaming.trace import TraceRecorder
+from server.looplag import LoopLag
 from server.protocol.http import Connection
 from server.protocol.worker import (
     Closed,
@@ -47,13 +48,13 @@ from server.transports.base import TransportError
 from server.worker.garbage import Garbage
 from server.worker.lease import AsyncLease
 from server.worker.loaded import LoadedWorker, MakeTransport
-from server.worker.looplag import LoopLag
 from server.worker.session import SessionRuntime
 from server.worker.stats import Tally, worker_stats
 from server.worker.watch import HangWatch, WatchedExecutor
 from server.worker.words import world_content
 
 STATS_SECONDS: Final = 1.0
+LAG_PERIOD_SECONDS, LAG_KEPT = 0.02, 500  # the last ten seconds
 CONVERTER_THREADS: Final = 2
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class WorkerRuntime:
         self._load = load
         self._clock = clock
         self._trace = trace
-        self._lag = LoopLag()
+        self._lag = LoopLag(LAG_PERIOD_SECONDS, LAG_KEPT)
         self._loaded: LoadedWorker | None = None
         self._executors: dict[str, WatchedExecutor] = {}
         self._sessions: dict[str, SessionRuntime] = {}
@@ -102,7 +103,7 @@ class WorkerRuntime:
     # ------------------------------------------------------------------ life
     async def start(self) -> bool:
         """Load and warm up; False where that failed, and `Fatal` says why."""
-        self._tasks.append(asyncio.create_task(self._lag.measure()))
+        self._tasks.append(asyncio.create_task(self._lag.run()))
         try:
             self._loaded = await self._make_ready()
         except Exception as fault:

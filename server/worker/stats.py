@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from pipeline.streaming.metrics import SchedulerDiagnostics
+from server.looplag import LoopLag
 from server.protocol.worker import Sample, Stats
 from server.worker.loaded import LoadedWorker
-from server.worker.looplag import LoopLag
 from server.worker.session import SessionRuntime
 from server.worker.watch import WatchedExecutor
 
@@ -45,7 +45,7 @@ def worker_stats(
         Sample(name="veldt_worker_seats", value=seats),
         Sample(name="veldt_worker_sessions", value=len(sessions)),
         Sample(name="veldt_worker_sessions_playing", value=len(loaded.playing())),
-        Sample(name="veldt_worker_loop_lag_p99_seconds", value=lag.p99_seconds()),
+        Sample(name="veldt_worker_loop_lag_p99_seconds", value=lag.quantile(0.99)),
         Sample(name="veldt_worker_lease_grants_total", value=loaded.lease.grants),
         Sample(name="veldt_worker_tasks", value=len(asyncio.all_tasks())),
         Sample(name="veldt_worker_undecoded_chunks", value=loaded.undecoded.count),

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from server.front.lag import PERIOD_SECONDS, LoopLag
+from server.looplag import PERIOD_SECONDS, LoopLag
 from server.protocol.worker import Sample, Stats
 from tests.fakes.waiting import until
 
