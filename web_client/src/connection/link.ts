@@ -2,7 +2,8 @@ import type { Clock } from "../clock";
 import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import { type Api, ApiProblem, type Credentials } from "../session/api";
 import type { Link } from "../session/face";
-import { type Asked, Commands } from "./commands";
+import { Call } from "./call";
+import type { Asked } from "./commands";
 import type { DirectHandlers, Gone } from "./direct";
 import { LINGERING_MS, type Outcome, Redial } from "./redial";
 
@@ -48,8 +49,7 @@ export class PlayerLink {
   readonly #make: (handlers: DirectHandlers) => MediaConnection;
   readonly #nonce: () => number;
   readonly #handlers: LinkHandlers;
-  #connection: MediaConnection | null = null;
-  #commands: Commands | null = null;
+  #call: Call | null = null;
   #redial: Redial | null = null;
   #cancelRetry: (() => void) | null = null;
   #takeOver = false;
@@ -81,23 +81,23 @@ export class PlayerLink {
   }
 
   sendKeys(keys: Keys): void {
-    this.#connection?.sendKeys(keys);
+    this.#call?.connection.sendKeys(keys);
   }
 
   command(asked: Asked, done?: (epoch: number | null) => void): void {
-    this.#commands?.ask(asked, done);
+    this.#call?.command(asked, done);
   }
 
   frameAt(rtpTimestamp: number): FrameReceipt | null {
-    return this.#connection?.frameAt(rtpTimestamp) ?? null;
+    return this.#call?.connection.frameAt(rtpTimestamp) ?? null;
   }
 
   company(): Company | null {
-    return this.#link === "up" ? (this.#connection?.company() ?? null) : null;
+    return this.#link === "up" ? (this.#call?.connection.company() ?? null) : null;
   }
 
   async stats(): Promise<RTCStatsReport | null> {
-    return (await this.#connection?.stats()) ?? null;
+    return (await this.#call?.connection.stats()) ?? null;
   }
 
   /** Say goodbye. `dial` may be called again. */
@@ -107,43 +107,33 @@ export class PlayerLink {
   }
 
   async #attempt(): Promise<void> {
-    const connection = this.#make({
-      track: (stream, receiver) => {
-        if (this.#connection === connection) this.#handlers.track(stream, receiver);
-      },
+    const call = new Call(this.#clock, this.#make, {
+      track: this.#handlers.track,
       open: () => {
-        if (this.#connection === connection) this.#opened(connection);
+        this.#opened(call);
       },
       status: (message) => {
-        if (this.#connection === connection) this.#heard(message);
-      },
-      unreadable: (why) => {
-        console.warn(`a status message was not understood: ${why}`);
+        this.#heard(message);
       },
       gone: (why) => {
-        if (this.#connection === connection) this.#gone(why);
+        this.#gone(why);
       },
     });
-    this.#connection = connection;
+    this.#call = call;
     try {
-      await connection.join((sdp) =>
+      await call.join((sdp) =>
         this.#api.connect(this.#session, { sdp, take_over: this.#takeOver }),
       );
     } catch (error) {
-      if (this.#connection !== connection) return;
+      if (call.over) return;
       this.#drop();
       this.#failed(outcomeOf(error), error);
     }
   }
 
-  #opened(connection: MediaConnection): void {
+  #opened(call: Call): void {
     const nonce = this.#nonce();
-    this.#commands?.end();
-    const commands = new Commands(this.#clock, `${nonce}`, (command) => {
-      connection.sendCommand(command);
-    });
-    this.#commands = commands;
-    commands.hello(nonce, (epoch) => {
+    call.introduce(nonce, (epoch) => {
       this.#takeOver = false;
       this.#set("up", null);
       this.#handlers.up(nonce, epoch);
@@ -151,14 +141,10 @@ export class PlayerLink {
   }
 
   #heard(message: StatusMessage): void {
-    if (message.type === "ack") this.#commands?.acknowledged(message);
-    if (message.type === "error") {
-      this.#commands?.refused(message);
-      if (message.code === "playing_elsewhere") {
-        this.#hangUp();
-        this.#set("elsewhere", null);
-        return;
-      }
+    if (message.type === "error" && message.code === "playing_elsewhere") {
+      this.#hangUp();
+      this.#set("elsewhere", null);
+      return;
     }
     this.#handlers.status(message);
   }
@@ -201,13 +187,11 @@ export class PlayerLink {
   }
 
   #drop(): void {
-    this.#commands?.end();
-    this.#commands = null;
-    const connection = this.#connection;
-    this.#connection = null;
-    if (connection === null) return;
+    const call = this.#call;
+    this.#call = null;
+    if (call === null) return;
     this.#handlers.cut();
-    connection.close();
+    call.hangUp();
   }
 
   #hangUp(): void {

@@ -1,7 +1,7 @@
 /** Somebody who watches a session, and plays it once the player hands over. Knows no DOM element. */
 import type { Clock } from "../clock";
 import { backoffMs } from "../connection/backoff";
-import { Commands } from "../connection/commands";
+import { Call } from "../connection/call";
 import type { DirectHandlers, Gone } from "../connection/direct";
 import type { MediaConnection } from "../connection/link";
 import { Controls } from "../play/controls";
@@ -29,8 +29,7 @@ export class Spectating {
   readonly #make: (handlers: DirectHandlers) => MediaConnection;
   readonly #nonce: () => number;
   readonly #view: SpectatingView;
-  #connection: MediaConnection | null = null;
-  #commands: Commands | null = null;
+  #call: Call | null = null;
   #attempts = 0;
   #seat: Seat = "connecting";
 
@@ -48,7 +47,7 @@ export class Spectating {
     this.#make = make;
     this.#nonce = nonce;
     this.#view = view;
-    this.controls = new Controls(clock, (keys) => this.#connection?.sendKeys(keys));
+    this.controls = new Controls(clock, (keys) => this.#call?.connection.sendKeys(keys));
   }
 
   get seat(): Seat {
@@ -59,29 +58,26 @@ export class Spectating {
   reason: EndReason | null = null;
 
   async start(): Promise<void> {
-    const connection = this.#make({
+    const call = new Call(this.#clock, this.#make, {
       track: this.#view.track,
       open: () => {
-        if (this.#connection === connection) this.#opened();
+        this.#opened();
       },
       status: (message) => {
-        if (this.#connection === connection) this.#heard(message);
+        this.#heard(message);
       },
       permitted: (may) => {
-        if (this.#connection === connection && !may) this.#watch();
-      },
-      unreadable: (why) => {
-        console.warn(`a status message was not understood: ${why}`);
+        if (!may) this.#watch();
       },
       gone: (why) => {
-        if (this.#connection === connection) this.#gone(why);
+        this.#gone(why);
       },
     });
-    this.#connection = connection;
+    this.#call = call;
     try {
-      await connection.join(() => this.#api.watch(this.#ticket));
+      await call.join(() => this.#api.watch(this.#ticket));
     } catch (error) {
-      if (this.#connection !== connection) return;
+      if (call.over) return;
       if (error instanceof ApiProblem && OVER.has(error.code)) this.#end(null);
       else this.#gone("no-path");
     }
@@ -89,15 +85,15 @@ export class Spectating {
 
   /** A frame is on screen. */
   displayed(rtp: number | null, atMs: number): void {
-    const known = rtp === null ? null : this.#connection?.frameAt(rtp);
+    const known = rtp === null ? null : this.#call?.connection.frameAt(rtp);
     if (!known) return;
     this.#view.shownKeys(this.controls.displayed(receiptOf(known.receipt), atMs).shown);
   }
 
   close(): void {
     this.#watch();
-    this.#connection?.close();
-    this.#connection = null;
+    this.#call?.hangUp();
+    this.#call = null;
   }
 
   #opened(): void {
@@ -106,52 +102,31 @@ export class Spectating {
   }
 
   #heard(message: StatusMessage): void {
-    switch (message.type) {
-      case "hello": // only whoever has the controls is greeted
-        this.#play();
-        return;
-      case "ack":
-        this.#commands?.acknowledged(message);
-        return;
-      case "error":
-        this.#commands?.refused(message);
-        return;
-      case "state":
-        if (message.reason !== null) this.#end(message.reason);
-        return;
-      default:
-        return;
-    }
+    // Only whoever has the controls is greeted.
+    if (message.type === "hello") this.#play();
+    if (message.type === "state" && message.reason !== null) this.#end(message.reason);
   }
 
   #play(): void {
-    this.#commands?.end();
     const nonce = this.#nonce();
-    const commands = new Commands(this.#clock, `${nonce}`, (command) =>
-      this.#connection?.sendCommand(command),
-    );
-    this.#commands = commands;
-    commands.hello(nonce, (epoch) => {
+    this.#call?.introduce(nonce, (epoch) => {
       this.controls.begin(nonce, epoch);
       this.#set("playing");
     });
   }
 
   #watch(): void {
-    this.#commands?.end();
-    this.#commands = null;
+    this.#call?.quiet();
     this.controls.end();
     this.#view.shownKeys([]);
     if (this.#seat !== "ended") this.#set("watching");
   }
 
   #gone(why: Gone): void {
-    this.#commands?.end();
-    this.#commands = null;
     this.controls.end();
     this.#view.cut();
-    this.#connection?.close();
-    this.#connection = null;
+    this.#call?.hangUp();
+    this.#call = null;
     this.#set(this.#seat === "connecting" ? "connecting" : "reconnecting");
     this.#attempts += why === "no-path" ? 1 : 0;
     this.#clock.after(backoffMs(this.#attempts, Math.random()), () => void this.start());
