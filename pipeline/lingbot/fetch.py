@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -21,9 +23,9 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.errors import HTTPError as TransferError  # type: ignore[attr-defined]
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
+from pipeline.lingbot.checkpoint import Checkpoint, find_checkpoint
 from pipeline.lingbot.errors import FetchFailed, LingBotError
 from pipeline.lingbot.progress import progress_bar
-from pipeline.lingbot.weights import Checkpoint, find_checkpoint
 from pipeline.service import Progress
 
 LICENCE = """\
@@ -96,6 +98,7 @@ def fetch_weights(
     if not accept(LICENCE):
         raise FetchFailed("The licence was not accepted, so nothing was downloaded")
     try:
+        _prepare(destination)  # before the hub is asked: what is wrong here needs no network
         files = [file for source in sources for file in _listed(source, destination, endpoint)]
         _fetch_all(files, destination, progress)
     except (TransferError, HFValidationError) as fault:
@@ -104,10 +107,7 @@ def fetch_weights(
             f"The download failed ({words}); run the command again to carry on with it"
         ) from fault
     except OSError as fault:
-        raise FetchFailed(
-            f"{fault.filename or destination} cannot be used ({fault.strerror}); "
-            "choose another directory with --to"
-        ) from fault
+        raise FetchFailed(_unusable(fault, destination)) from fault
     return find_checkpoint(destination)
 
 
@@ -128,8 +128,23 @@ def _listed(source: Source, destination: Path, endpoint: str | None) -> list[Rem
     return files
 
 
-def _fetch_all(files: list[RemoteFile], destination: Path, progress: Progress | None) -> None:
+def _prepare(destination: Path) -> None:
+    """Make the directory, and write into it: a full or read-only disk shows only then."""
     destination.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=destination) as probe:
+        probe.write(b"\0" * 4096)
+
+
+def _unusable(fault: OSError, destination: Path) -> str:
+    """One sentence: the path, what the system says of it, and what chooses another one."""
+    path = Path(os.fsdecode(fault.filename or destination))
+    sentence = f"{path} cannot be used ({fault.strerror}); choose another directory with "
+    if destination == path or destination in path.parents or path in destination.parents:
+        return sentence + "--to"
+    return sentence + "HF_HOME, where the hub's token is looked for"
+
+
+def _fetch_all(files: list[RemoteFile], destination: Path, progress: Progress | None) -> None:
     total = max(sum(file.size for file in files), 1)
     missing = [file for file in files if _size(file.path) != file.size]
     needed = sum(file.size - _size(_part(file.path)) for file in missing)

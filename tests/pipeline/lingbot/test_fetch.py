@@ -99,7 +99,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     (source / "lingbot_world_fast").rename(fast)
     (source / "README.md").write_text("not wanted")
     server = Hub({BASE: source, FAST: fast})
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server
     server.shutdown()
@@ -229,3 +229,13 @@ def test_the_command_shows_the_licence_and_asks_for_its_acceptance(tmp_path: Pat
     assert "CC BY-NC-SA" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "to").exists()
+
+
+def test_a_place_for_tokens_that_cannot_be_read_is_named_with_its_variable(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row K3: not the directory of the weights, but the hub library's own."""
+    (tmp_path / "owned").mkdir()
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "owned"))
+    with pytest.raises(FetchFailed, match=r"owned cannot be used .*HF_HOME"):
+        fetched(hub, tmp_path / "to")

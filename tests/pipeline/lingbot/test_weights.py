@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from pipeline.lingbot.archive import open_archive
+from pipeline.lingbot.checkpoint import Checkpoint, find_checkpoint
 from pipeline.lingbot.config import DiTConfig, UMT5Config, VAEConfig
 from pipeline.lingbot.dit import DiT
 from pipeline.lingbot.errors import BadWeights, CheckpointMismatch
@@ -25,13 +26,7 @@ from pipeline.lingbot.progress import progress_bar
 from pipeline.lingbot.text_encoder import build_umt5, load_tokenizer, published_key
 from pipeline.lingbot.vae import VAE
 from pipeline.lingbot.vae_keys import diffusers_key
-from pipeline.lingbot.weights import (
-    Checkpoint,
-    find_checkpoint,
-    load_dit,
-    load_text_encoder,
-    load_vae,
-)
+from pipeline.lingbot.weights import load_dit, load_text_encoder, load_vae
 from pipeline.service import Progress
 from tests.pipeline.lingbot.reference import OURS, Fixture, close, umt5_config
 from tests.pipeline.lingbot.reference import fixture as any_fixture
