@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
@@ -183,7 +182,7 @@ def make_server(
     """Starts servers that a test may break."""
     servers: list[ServerProcess] = []
 
-    def make(*options: str, **settings: Any) -> ServerProcess:
+    def make(*options: str, **settings: str) -> ServerProcess:
         log = tmp_path / f"server-{len(servers)}.log"
         server = ServerProcess(log, *options, **{**transport_settings, **settings})
         servers.append(server)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,29 +25,26 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def veldt(*arguments: str) -> list[str]:
-    """The command line of this environment's `veldt`."""
-    return [sys.executable, "-m", "server.cli", *arguments]
-
-
 class ServerProcess:
     """`veldt serve` in a subprocess, ready to play once `start` has returned."""
 
-    def __init__(
-        self, log: Path, *options: str, command: Callable[..., list[str]] = veldt, **settings: str
-    ) -> None:
+    def __init__(self, log: Path, *options: str, **settings: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         self._settings = {name.upper(): value for name, value in settings.items()}
-        self._command = command("serve", "--port", str(self.port), *options)
+        self._arguments = ("serve", "--port", str(self.port), *options)
         self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of `veldt` with these arguments."""
+        return [sys.executable, "-m", "server.cli", *arguments]
 
     def start(self) -> Self:
         """Spawn and wait for `/readyz`; shows the output if it dies early."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("VELDT_", "LIVEKIT_"))}
         self.process = subprocess.Popen(
-            self._command,
+            self.command(*self._arguments),
             env={**clean, **self._settings},
             stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT,

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -22,10 +23,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="session")
-def transport() -> str:
-    """What may be written is the same on every transport."""
-    return "webrtc"
+class NobodysServer(ServerProcess):
+    """`veldt serve` of that user."""
+
+    def command(self, *arguments: str) -> list[str]:
+        return as_nobody(*arguments)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    server = NobodysServer(tmp_path / "server.log", **ENVIRONMENT).start()
+    yield server
+    server.stop()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,9 +50,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_embedded_world_plays_where_nothing_can_be_written(
-    page: Page, make_server: Callable[..., ServerProcess]
+    page: Page, server: ServerProcess
 ) -> None:
-    server = make_server(command=as_nobody, **ENVIRONMENT)
     assert server.process is not None
     everybody = [psutil.Process(server.process.pid), *server.workers()]
     assert {process.uids().effective for process in everybody} == {NOBODY}
