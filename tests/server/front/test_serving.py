@@ -94,6 +94,28 @@ async def test_absolute_form_with_our_name_works_whatever_host_says() -> None:
             assert b'"status":"ok"' in answer
 
 
+async def test_a_path_that_leaves_the_page_finds_nothing(tmp_path) -> None:
+    """Row H4 on the wire, where no client tidies the path up."""
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    async with served(Settings(client_dir=tmp_path)) as door:
+        for path in (
+            b"/../../../../../../etc/passwd",
+            b"/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+            b"/..%2f..%2f..%2f..%2fetc/passwd",
+            b"//etc/passwd",
+            b"/file:///etc/passwd",
+            b"/\\\\host\\share",
+            b"/index.html%00",
+            b"/v1/sessions/../../etc/passwd",
+            b"/v1/worlds/../../../etc/passwd/start_points/x/picture",
+        ):
+            answer = await door.raw(b"GET " + path + b" HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            assert answer.split(b" ")[1] in (b"401", b"404"), (path, answer)
+            assert b"application/problem+json" in answer
+            assert b"root:" not in answer
+        assert (await door.raw(b"GET /\x00 HTTP/1.0\r\nHost: localhost\r\n\r\n"))[9:12] == b"400"
+
+
 async def test_answers_do_not_name_the_server() -> None:
     async with served() as door:
         answer = await door.raw(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
