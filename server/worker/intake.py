@@ -41,6 +41,7 @@ class PendingControl:
     control: ControlSnapshot
     age: float | None  # seconds since the newest control state first arrived; None before the first
     fresh: bool  # whether no chunk has been bound to that state yet
+    expired: bool = False  # whether something would be held if its messages had not ceased
 
 
 @dataclass
@@ -52,6 +53,7 @@ class _Connection:
     seq_at: float = 0.0  # when the newest state first arrived
     heard_at: float = 0.0  # when it was last heard
     bound: bool = True  # whether a chunk has been bound to it
+    let_go: bool = False  # whether a chunk has been bound to its silence
     held: frozenset[str] = frozenset()
     axes: Mapping[str, float] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)  # presses that are accounted for
@@ -71,6 +73,7 @@ class ControlIntake:
     def __init__(self, epoch: int = 0) -> None:
         """Nobody is connected yet."""
         self.received: Counter[Received] = Counter()
+        self.expiries = 0  # times that silence has let go of what was held
         self._epoch = epoch
         self._connection: _Connection | None = None
         self._presses: dict[str, int] = {}  # taps that no chunk has had yet
@@ -124,7 +127,8 @@ class ControlIntake:
             prompt=prompt,
             receipt=known.receipt,
         )
-        return PendingControl(control, age=now - known.seq_at, fresh=not known.bound)
+        expired = not alive and bool(known.held or known.axes)
+        return PendingControl(control, now - known.seq_at, not known.bound, expired)
 
     def consume(self, taken: PendingControl | None = None) -> None:
         """The submit was accepted: the presses of `taken` have had their chunk.
@@ -132,9 +136,12 @@ class ControlIntake:
         Presses that came after `taken` was looked at wait for the next chunk; without `taken`, all
         that wait are consumed.
         """
-        control = (taken or self.snapshot(0.0)).control
-        if self._connection is not None and control.receipt == self._connection.receipt:
-            self._connection.bound = True
+        taken = taken or self.snapshot(0.0)
+        control, known = taken.control, self._connection
+        if known is not None and control.receipt == known.receipt:
+            known.bound = True
+            self.expiries += taken.expired and not known.let_go
+            known.let_go = taken.expired
         for code, count in control.presses.items():
             left = self._presses.pop(code, 0) - count
             if left > 0:

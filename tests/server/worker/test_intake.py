@@ -206,6 +206,19 @@ def test_held_keys_and_axes_end_after_half_a_second_of_silence():
     assert (silent.held, silent.axes, silent.active) == (frozenset(), {}, False)
 
 
+def test_each_silence_that_lets_go_of_something_counts_once():
+    """Row B3: what the log and the metrics say of it."""
+    intake = connected()
+    for number, moment in enumerate((0.0, 10.0), 1):
+        intake.receive(keys(number, axes={"forward": 1.0}), moment)
+        for later in (0.1, 0.51, 0.7, 5.0):
+            intake.consume(intake.snapshot(moment + later))
+            assert intake.expiries == number - (later < 0.5)
+    intake.receive(keys(3), 20.0)
+    intake.consume(intake.snapshot(30.0))
+    assert intake.expiries == 2, "nothing was held"
+
+
 def test_repeats_keep_it_alive_and_bring_it_back():
     intake = connected()
     message = keys(1, "KeyW")
