@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -21,6 +22,7 @@ from server.front.problems import internal_problem, problem_response, response_o
 log = structlog.get_logger(__name__)
 
 BODY_SECONDS: Final = 15.0  # for the whole body to arrive
+DISCARDED_BODIES: Final = 4  # a body that is too large is read, if it is no larger than so many
 _JSON: Final = frozenset({b"application/json"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CSP: Final = (
@@ -144,6 +146,8 @@ class Guard:
             _check_media_type(scope, empty=True, json_types=self._json_types(scope))
             return b""
         if declared is not None and declared > self._max_body_bytes:
+            if declared <= DISCARDED_BODIES * self._max_body_bytes:
+                await self._discard(receive)
             raise self._too_large()
         _check_media_type(scope, empty=False, json_types=self._json_types(scope))
         body = bytearray()
@@ -160,6 +164,13 @@ class Guard:
                         return bytes(body)
         except TimeoutError:
             raise RequestRejected("body_too_slow", "the body did not arrive in time") from None
+
+    async def _discard(self, receive: Receive) -> None:
+        """Let it arrive: who is still sending when we close hears a reset, and not our answer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._body_seconds):
+                while (await receive()).get("more_body", False):
+                    pass
 
     def _json_types(self, scope: Scope) -> frozenset[bytes]:
         return self._special_types.get(scope["path"], _JSON)

@@ -147,6 +147,24 @@ async def test_a_body_that_never_comes_does_not_hold_the_server(monkeypatch) -> 
         assert huge.split(b" ")[1] == b"413"
 
 
+async def test_who_sends_too_much_hears_why() -> None:
+    """Row A2, an offer of a megabyte: not a connection that is reset while it is being sent."""
+    async with served() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        writer.write(
+            b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 1048576\r\n\r\n"
+        )
+        for _ in range(16):
+            await asyncio.sleep(0.01)  # a network's pace
+            writer.write(b" " * 65_536)
+            await writer.drain()
+        answer = await reader.read()
+        assert answer.split(b" ")[1] == b"413"
+        assert b'"body_too_large"' in answer
+        writer.close()
+
+
 async def read_lines(response: httpx.Response, sink: list[str]) -> None:
     async for line in response.aiter_lines():
         sink.append(line)
