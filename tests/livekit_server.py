@@ -43,7 +43,7 @@ class LiveKitServer:
     """One livekit-server process. `restart` keeps its ports and keys."""
 
     def __init__(self, folder: Path, *, webhook: str | None = None) -> None:
-        self.port, tcp, udp = free_ports(3)
+        self.port, tcp, self.udp_port = free_ports(3)
         self.key, self.secret = "test" + secrets.token_hex(4), secrets.token_hex(24)
         self.url = f"ws://127.0.0.1:{self.port}"
         self.http = f"http://127.0.0.1:{self.port}"
@@ -55,7 +55,7 @@ class LiveKitServer:
             "bind_addresses": ["127.0.0.1"],
             "rtc": {
                 "tcp_port": tcp,
-                "udp_port": udp,
+                "udp_port": self.udp_port,
                 "use_external_ip": False,
                 "node_ip": "127.0.0.1",
                 "enable_loopback_candidate": True,
