@@ -191,3 +191,23 @@ def make_server(
     yield make
     for server in servers:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def marker_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Pictures that say what they show, over direct WebRTC, for players who leave no trace.
+
+    Whoever vanishes is given up soon.
+    """
+    server = ServerProcess(
+        tmp_path_factory.mktemp("marker") / "server.log",
+        "--world",
+        "marker",
+        "--seats",
+        "8",
+        veldt_connect_seconds="6",
+        veldt_lost_seconds="3",
+        veldt_disconnect_grace_seconds="3",
+    ).start()
+    yield server
+    server.stop()

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.testworlds.marker import read_marker
 from server.protocol.status import Chunk
-from tests.e2e.scripted import Session, becomes, chunk_periods, p95, players, slow
+from tests.e2e.scripted import Session, chunk_periods, p95, players, slow
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
@@ -160,10 +160,9 @@ async def test_after_a_stall_frames_come_evenly_again_within_three_chunks(
 
 
 async def test_same_start_and_same_controls_are_told_by_the_same_chunks(
-    make_server: MakeServer,
+    marker_server: ServerProcess,
 ) -> None:
-    server = make_server(veldt_world="marker")
-    async with players(server) as group:
+    async with players(marker_server) as group:
         session = await group.open()
         player = await session.play(RtcPlayer())
         await player.until(lambda: newest_index(session) >= 4)
@@ -176,25 +175,3 @@ async def test_same_start_and_same_controls_are_told_by_the_same_chunks(
         frames = [m.frame for f in player.frames if (m := read_marker(f.rgb)) is not None]
         restarts = [k for k in range(1, len(frames)) if frames[k] < frames[k - 1]]
         assert len(restarts) == 1, "one reset, and no picture of the old epoch after it"
-
-
-@pytest.mark.parametrize("candidates", ["dead", "mdns", "none"])
-async def test_candidates_that_lead_nowhere_play_or_end_in_words(
-    make_server: MakeServer, candidates: str
-) -> None:
-    server = make_server(veldt_world="marker", veldt_connect_seconds="6")
-    async with players(server) as group:
-        session = await group.open()
-        player = RtcPlayer(candidates=candidates)  # type: ignore[arg-type]
-        try:
-            async with asyncio.timeout(5):
-                await session.play(player)
-        except TimeoutError:
-
-            async def ended() -> bool:
-                return (await session.view())["status"] == "failed"
-
-            await becomes(ended, 12)
-            assert (await session.view())["reason"] in ("connect_failed", "connect_timeout")
-        assert server.metric("veldt_seats", state="quarantined") == 0
-    assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
