@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
 import json
 import os
 import re
 import stat
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
 
 from server.settings import variables
+from tests.docker.composed import DOCKER, FILES, ROOT, SET_UP, TLS, config, services
 from tests.livekit_server import TOOL, livekit_binary
 
-ROOT = Path(__file__).parents[2]
-DOCKER = ROOT / "docker"
 # Of compose-spec/compose-go v2.9.0 (Apache-2.0).
 SCHEMA = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
-COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+Port = tuple[str | None, str, str, int]  # host address, published, protocol, in the container
+PLAY: set[Port] = {
+    (None, "7880", "tcp", 7880),
+    (None, "7881", "tcp", 7881),
+    (None, "7882", "udp", 7882),
+    ("127.0.0.1", "8000", "tcp", 8000),
+}
 
 
 def run(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -34,42 +40,106 @@ def run(script: str, *arguments: str, **environment: str) -> subprocess.Complete
     )
 
 
-def test_compose_file_is_one() -> None:
-    jsonschema_rs.Draft7Validator(SCHEMA).validate(COMPOSE)
+@pytest.mark.parametrize("file", FILES)
+def test_every_compose_file_is_one(file: str) -> None:
+    jsonschema_rs.Draft7Validator(SCHEMA).validate(yaml.safe_load((DOCKER / file).read_text()))
 
 
-def test_nothing_is_published_beyond_what_play_needs() -> None:
-    published = [port for each in COMPOSE["services"].values() for port in each.get("ports", ())]
-    assert published == [
-        "7880:7880/tcp",
-        "7881:7881/tcp",
-        "7882:7882/udp",
-        "${VELDT_PUBLISH:-127.0.0.1}:8000:8000/tcp",
-    ]
+@pytest.mark.parametrize(
+    "files",
+    [("compose.yaml", *more) for n in range(4) for more in itertools.combinations(FILES[1:], n)],
+    ids=" ".join,
+)
+def test_compose_reads_them_in_every_combination(files: tuple[str, ...]) -> None:
+    found = services(*files, **SET_UP, **TLS)
+    assert set(found) == {"address", "livekit", "veldt"}
+    gpu = found["veldt"].get("deploy", {}).get("resources", {}).get("reservations", {})
+    assert ("devices" in gpu) is ("compose.cuda.yaml" in files)
+    for service in found.values():
+        assert not service.get("privileged")
+        assert service["restart"] in ("no", "unless-stopped")
+    for name in ("livekit", "veldt"):
+        assert found[name]["read_only"] is True
+        assert found[name]["cap_drop"] == ["ALL"]
+        assert found[name]["security_opt"] == ["no-new-privileges:true"]
+
+
+@pytest.mark.parametrize(
+    ("files", "published"),
+    [
+        (("compose.yaml",), PLAY),
+        (("compose.yaml", "compose.cuda.yaml"), PLAY),
+        (("compose.yaml", "compose.turn.yaml"), PLAY | {(None, "3478", "udp", 3478)}),
+        (
+            ("compose.yaml", "compose.turn.yaml", "compose.turn-tls.yaml"),
+            PLAY | {(None, "3478", "udp", 3478), (None, "443", "tcp", 5349)},
+        ),
+    ],
+)
+def test_nothing_is_published_beyond_what_play_needs(
+    files: tuple[str, ...], published: set[Port]
+) -> None:
+    found = services(*files, **SET_UP, **TLS)
+    ports = [port for service in found.values() for port in service.get("ports", ())]
+    assert published == {
+        (port.get("host_ip"), port["published"], port["protocol"], port["target"]) for port in ports
+    }
+    assert len(ports) == len(published)
+
+
+def test_the_ports_of_livekit_are_those_of_its_configuration() -> None:
     config = yaml.safe_load((DOCKER / "livekit.yaml").read_text())
     rtc = config["rtc"]
     assert (config["port"], rtc["tcp_port"], rtc["udp_port"]) == (7880, 7881, 7882)
 
 
-def test_secrets_and_the_address_have_no_defaults() -> None:
-    text = (DOCKER / "compose.yaml").read_text()
-    for name in ("LIVEKIT_API_SECRET", "VELDT_ADMIN_KEY"):
-        uses = re.findall(rf"\$\{{{name}([^}}]*)\}}", text)
-        assert uses
-        assert all(use.startswith(":?") for use in uses)
-    assert "${NODE_IP:?" in text
+@pytest.mark.parametrize("missing", sorted(SET_UP))
+@pytest.mark.parametrize("empty", [False, True], ids=["unset", "empty"])
+def test_compose_begins_nothing_without_secrets_and_an_address(missing: str, empty: bool) -> None:
+    given = {name: value for name, value in SET_UP.items() if name != missing}
+    answer = config("compose.yaml", **given, **({missing: ""} if empty else {}))
+    assert answer.returncode == 1
+    assert f"required variable {missing} is missing a value: run docker/setup.sh" in answer.stderr
+
+
+@pytest.mark.parametrize("missing", sorted(TLS))
+def test_turn_over_tls_asks_for_its_certificate(missing: str) -> None:
+    given = {name: value for name, value in TLS.items() if name != missing}
+    files = ("compose.yaml", "compose.turn.yaml", "compose.turn-tls.yaml")
+    answer = config(*files, **SET_UP, **given)
+    assert answer.returncode == 1
+    assert f"required variable {missing} is missing a value: set it in docker/.env" in answer.stderr
+
+
+def test_secrets_reach_only_those_who_need_them() -> None:
+    found = services(*FILES, **SET_UP, **TLS)
+    for secret, holders in (
+        (SET_UP["LIVEKIT_API_SECRET"], {"livekit", "veldt"}),
+        (SET_UP["VELDT_ADMIN_KEY"], {"veldt"}),
+    ):
+        assert {name for name, said in found.items() if secret in json.dumps(said)} == holders
+        assert all(secret not in json.dumps(said.get("command")) for said in found.values())
     assert "keys:" not in (DOCKER / "livekit.yaml").read_text()
 
 
+def test_a_gpu_s_image_has_torch_for_it_whatever_the_other_image_has() -> None:
+    cpu = {**SET_UP, "TORCH_INDEX_URL": "https://torch.example/cpu"}
+    plain = services("compose.yaml", **cpu)["veldt"]
+    cuda = services("compose.yaml", "compose.cuda.yaml", **cpu)
+    assert plain["build"]["args"] == {"TORCH_INDEX_URL": "https://torch.example/cpu"}
+    assert cuda["veldt"]["build"]["args"] == {"TORCH_INDEX_URL": ""}
+    assert {cuda["veldt"]["image"], cuda["address"]["image"]}.isdisjoint({plain["image"]})
+
+
 def test_every_setting_in_it_is_one() -> None:
-    given = COMPOSE["services"]["veldt"]["environment"]
-    assert set(given) <= set(variables())
+    assert set(services(*FILES, **SET_UP, **TLS)["veldt"]["environment"]) <= set(variables())
 
 
 def test_livekit_is_the_one_that_is_tested() -> None:
     version = re.search(r"^version=(v[\d.]+)$", TOOL.read_text(), re.MULTILINE)
     assert version is not None
-    assert COMPOSE["services"]["livekit"]["image"] == f"livekit/livekit-server:{version[1]}"
+    image = services(*FILES, **SET_UP, **TLS)["livekit"]["image"]
+    assert image == f"livekit/livekit-server:{version[1]}"
 
 
 def test_livekit_s_configuration_is_read_by_the_real_program() -> None:
@@ -83,6 +153,33 @@ def test_livekit_s_configuration_is_read_by_the_real_program() -> None:
     assert read.returncode == 0, read.stdout + read.stderr
     for port in ("7880", "7881", "7882"):
         assert port in read.stdout
+
+
+@pytest.mark.parametrize("address", ["203.0.113.7", "10.0.0.1", "255.255.255.254"])
+def test_turn_relays_to_livekit_and_to_nobody_else(address: str, tmp_path: Path) -> None:
+    shows = tmp_path / "shows"
+    shows.write_text('#!/bin/sh\nprintf "%s\\n" "$*" "$LIVEKIT_CONFIG"\n')
+    shows.chmod(0o755)
+    here = {"LIVEKIT_YAML": str(DOCKER / "livekit.yaml"), "LIVEKIT_SERVER": str(shows)}
+    said = run("livekit-turn.sh", NODE_IP=address, **here)
+    words, text = said.stdout.split("\n", 1)
+    assert words == f"--node-ip {address}"
+    config = yaml.safe_load(text)
+    turn = config.pop("turn")
+    assert config == yaml.safe_load((DOCKER / "livekit.yaml").read_text())
+    assert turn["allow_restricted_peer_cidrs"] == [f"{address}/32"]
+    denied = [ipaddress.IPv4Network(each) for each in turn["deny_peer_cidrs"]]
+    assert not any(ipaddress.IPv4Address(address) in each for each in denied)
+    merged = list(ipaddress.collapse_addresses(denied))
+    assert sum(each.num_addresses for each in merged) == 2**32 - 1
+
+
+def test_turn_s_configuration_is_read_by_the_real_program() -> None:
+    here = {"LIVEKIT_YAML": str(DOCKER / "livekit.yaml"), "LIVEKIT_SERVER": livekit_binary()}
+    keys = {"LIVEKIT_KEYS": "veldt: " + "s" * 64}
+    read = run("livekit-turn.sh", "ports", NODE_IP="203.0.113.7", **here, **keys)
+    assert read.returncode == 0, read.stdout + read.stderr
+    assert "3478" in read.stdout
 
 
 @pytest.mark.parametrize("address", ["192.168.1.7", "10.0.0.1", "203.0.113.9"])
@@ -122,12 +219,19 @@ def test_the_file_of_secrets_is_never_committed() -> None:
     assert ignored == 0
 
 
-def test_all_that_the_image_copies_is_there_and_not_ignored() -> None:
-    text = (DOCKER / "Dockerfile").read_text()
-    kept = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
-    for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
-        for source in line.split()[:-1]:
-            assert (ROOT / source).exists(), source
-            assert any(source == k or source.startswith(f"{k}/") for k in kept), source
-    assert re.search(r"^USER \d+$", text, re.MULTILINE), "it must not run as root"
-    assert "ADD " not in text
+def test_a_clone_on_windows_keeps_the_line_ends_of_what_containers_read(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    windows = ["-c", "core.autocrlf=true", "-c", "core.eol=crlf"]
+    subprocess.run(["git", *windows, "clone", "-q", "--shared", str(ROOT), str(clone)], check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=clone, capture_output=True, text=True, check=True
+    )
+    texts = [clone / name for name in listed.stdout.split("\0") if name]
+    read = {file: file.read_bytes() for file in texts if file.is_file()}
+    returned = {
+        str(file.relative_to(clone))
+        for file, content in read.items()
+        if b"\r\n" in content and b"\0" not in content
+    }
+    assert returned == set()
+    assert any(content.startswith(b"#!") for content in read.values())

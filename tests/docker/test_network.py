@@ -1,0 +1,93 @@
+"""The compose files, played: Docker's addresses and ports, the real LiveKit, a player outside.
+
+Each container has 1 MB of shared memory: nothing here needs more, so compose sets no `shm_size`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docker.composed import ROOT, SET_UP
+from tests.docker.composition import CONTAINERS, Composition, visit
+from tests.docker.network import NODE_IP, DockerNetwork
+
+SETTINGS = {
+    **SET_UP,
+    "NODE_IP": NODE_IP,
+    "VELDT_PUBLISH": "0.0.0.0",
+    "VELDT_WORLD": "marker",
+    "TURN_DOMAIN": "turn.example.org",
+}
+TURN = ("compose.yaml", "compose.turn.yaml")
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    name = SETTINGS["TURN_DOMAIN"]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    named = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
+    subprocess.run([*make, *named, *files], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def composition(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composition]:
+    """Up with `compose.yaml` alone; tests go on from there in their order."""
+    if os.geteuid() != 0 and os.environ.get("CI") != "true":
+        pytest.skip("network namespaces need root")
+    with DockerNetwork(tmp_path_factory.mktemp("network"), CONTAINERS) as network:
+        composition = Composition(network, "compose.yaml", **SETTINGS)
+        composition.up()
+        yield composition
+
+
+def route(composition: Composition) -> str:
+    """How the media of somebody who plays come."""
+    visited = visit(composition.network)
+    logs = [composition.network.log(name).read_text() for name in CONTAINERS]
+    assert visited.returncode == 0, "\n".join([visited.stderr, *logs])
+    said = json.loads(visited.stdout)
+    assert said["page"] == 200
+    return str(said["route"])
+
+
+def test_a_player_in_the_network_plays(composition: Composition) -> None:
+    assert route(composition) == "udp 7882"
+
+
+def test_without_udp_the_picture_comes_over_tcp(composition: Composition) -> None:
+    composition.network.refuse("udp", 7882)
+    assert route(composition) == "tcp 7881"
+
+
+def test_where_neither_passes_turn_brings_it(composition: Composition) -> None:
+    composition.network.refuse("udp", 7882)
+    composition.network.refuse("tcp", 7881)
+    composition.change(*TURN, **SETTINGS)
+    assert route(composition) == "udp 7882"  # which the player cannot reach: the relay does
+
+
+def test_turn_answers_over_tls_on_port_443(composition: Composition, certificates: Path) -> None:
+    tls = {**SETTINGS, "TURN_CERTIFICATES": str(certificates)}
+    composition.change(*TURN, "compose.turn-tls.yaml", **tls)
+    chain = str(certificates / "fullchain.pem")
+    program = [sys.executable, "-m", "tests.docker.allocate", NODE_IP, tls["TURN_DOMAIN"], chain]
+    asked = subprocess.run(
+        composition.network.argv("player", *program),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert asked.stdout == "401 livekit\n", asked.stderr
