@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.e2e.scripted import Session, becomes, players
+from tests.e2e.scripted import becomes, players
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
@@ -88,26 +89,66 @@ async def settled(server: ServerProcess, before: Held, seconds: float = 60.0) ->
     await becomes(quiet, seconds)
 
 
-async def test_offers_that_are_never_taken_up_leave_nothing(
-    make_server: Callable[..., ServerProcess],
-) -> None:
-    server = make_server(veldt_world="marker", veldt_connect_seconds="3")
+class FrugalServer(ServerProcess):
+    """Its processes may have 256 descriptors each: a leak shows soon, as it would in a day."""
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *super().command(*arguments)]
+
+
+@pytest.fixture
+def frugal_server(tmp_path: Path) -> Iterator[ServerProcess]:
+    settings = {"veldt_world": "marker", "veldt_connect_seconds": "5"}
+    server = FrugalServer(tmp_path / "server.log", "--seats", "25", **settings).start()
+    yield server
+    server.stop()
+
+
+async def test_offers_that_are_never_taken_up_leave_nothing(frugal_server: ServerProcess) -> None:
+    """Row D2: 300 that are left at once, 100 that nobody leaves; then somebody plays."""
+    server = frugal_server
+    assert server.process is not None
+    assert psutil.Process(server.process.pid).rlimit(psutil.RLIMIT_NOFILE)[0] == 256
+    player = RtcPlayer(candidates="dead")
+    offer = await player.offer()  # its answers are never applied
+    await player.aclose()
     async with players(server) as group:
-        early = Held.by(server)
-        for cycle in range(60):
+
+        async def left_at_once() -> None:
             session = await group.open()
-            player = RtcPlayer(candidates="dead")
-            await session.answer(await player.offer())  # the answer is never applied
-            await player.aclose()
-            if cycle % 3:
-                assert await session.leave() in (200, 202, 204)
-            else:
+            await session.answer(offer)
+            assert await session.leave() in (200, 202, 204)
+            group.forget_closed()
 
-                async def ended(session: Session = session) -> bool:
-                    return (await session.view())["status"] == "failed"
+        async def left_to_expire() -> None:
+            session = await group.open()
+            await session.answer(offer)
 
-                await becomes(ended, 20)
+            async def ended() -> bool:
+                return (await session.view())["status"] == "failed"
+
+            await becomes(ended, 30)
+            assert (await session.view())["reason"] in ("connect_failed", "connect_timeout")
+
+        for _ in range(20):
+            await left_at_once()
+        await asyncio.gather(*(left_to_expire() for _ in range(25)))
+        await settled(server, early := Held.by(server))
+        tasks = server.metric("veldt_tasks", process="front")
+        for _ in range(280):
+            await left_at_once()
+        for _ in range(3):
+            await asyncio.gather(*(left_to_expire() for _ in range(25)))
         session = await group.playing()
         assert await session.leave() in (200, 204)
     await settled(server, early)
+    late = Held.by(server)
+    print("before", asdict(early), "after", asdict(late))
+    assert late.megabytes - early.megabytes <= FLAT_MEGABYTES
     assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
+
+    async def no_more_tasks() -> bool:
+        front = server.metric("veldt_tasks", process="front") <= tasks + SLACK
+        return front and server.metric("veldt_worker_sessions", worker="worker-0") == 0
+
+    await becomes(no_more_tasks, 10)

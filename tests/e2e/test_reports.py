@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import time
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from PIL import Image
+from numpy.typing import NDArray
 
 from tests.e2e.scripted import becomes, chunk_periods, p95, players, slow
 from tests.e2e.server import ServerProcess
-from tests.fakes.rtc_client import RtcPlayer
+from tests.fakes.rtc_client import RtcPlayer, ShownFrame
 
 MakeServer = Callable[..., ServerProcess]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
@@ -26,31 +25,51 @@ def transport() -> str:
 
 
 async def test_stop_and_start_elsewhere_begins_there_each_time(make_server: MakeServer) -> None:
+    """Row C1: twenty times, every second one reset while it walks; each as if it were the first."""
     server = make_server()
     async with players(server) as group:
         [world] = (await group.http.get("/v1/worlds")).json()["worlds"]
-        starts = world["start_points"][:2]
-        pictures = {}
-        for start in starts:
-            png = (await group.http.get(start["picture"])).content
-            picture = Image.open(io.BytesIO(png)).convert("RGB")
-            pictures[start["name"]] = np.asarray(picture, dtype=float)
-        for round_ in range(8):
-            name = starts[round_ % 2]["name"]
+        names = [start["name"] for start in world["start_points"][:2]]
+        fresh: dict[str, Picture] = {}
+        for round_ in range(20):
+            name = names[round_ % 2]
             session = await group.open(start_point=name)
             player = RtcPlayer()
             began = time.monotonic()
             await session.play(player)
             await player.until(lambda player=player: len(player.frames) > 1)
             assert time.monotonic() - began < 10
-            first = player.frames[0].rgb.astype(float)
-            away = {key: np.abs(first - value).mean() for key, value in pictures.items()}
-            assert min(away, key=away.get) == name, away
-            if round_ % 2:
-                await player.ask("reset")
+            first = fresh.setdefault(name, picture(player.frames[0]))
+            assert apart(first, player.frames[0]) < 2
+            if round_ >= 2 and round_ // 2 % 2:
+                await walk_away_and_reset(player, first)
             assert await session.leave() in (200, 204)
+    assert apart(fresh[names[0]], fresh[names[1]]) > 10
     assert "never retrieved" not in server.output()
     assert "was destroyed" not in server.output()
+
+
+Picture = NDArray[np.float64]
+
+
+def picture(frame: ShownFrame) -> Picture:
+    return frame.rgb.astype(float)
+
+
+def apart(first: Picture, frame: ShownFrame | Picture) -> float:
+    """How different a picture is: the mean over pixels and colours, of 255."""
+    other = picture(frame) if isinstance(frame, ShownFrame) else frame
+    return float(np.abs(first - other).mean())
+
+
+async def walk_away_and_reset(player: RtcPlayer, first: Picture) -> None:
+    """Turn until there is something else to see; a reset in mid-chunk shows the start again."""
+    player.keys("KeyL")
+    await player.until(lambda: apart(first, player.frames[-1]) > 10)
+    player.keys()
+    reset = asyncio.create_task(player.ask("reset"))
+    await player.until(lambda: apart(first, player.frames[-1]) < 3)
+    await reset
 
 
 async def test_a_player_that_vanishes_gives_its_seat_to_the_next(make_server: MakeServer) -> None:
@@ -70,19 +89,18 @@ async def test_a_player_that_vanishes_gives_its_seat_to_the_next(make_server: Ma
             return server.metric("veldt_seats", state="free") == 1
 
         await becomes(free, 3 + 2 + 10)
-        granted = server.metric("veldt_worker_chunks_granted_total")
         second = await group.playing()
         assert (await first.view())["reason"] == "disconnected"
         await second.leave()
-        assert granted > 0
 
 
 async def test_the_only_player_is_never_refused_however_quickly_it_stops_and_starts(
     make_server: MakeServer,
 ) -> None:
+    """Row E1, on a real worker."""
     server = make_server("--seats", "1", veldt_world="marker")
     async with players(server) as group:
-        for _ in range(12):
+        for _ in range(20):
             session = await group.playing()  # raises where it is refused
             await session.leave()
 
@@ -90,6 +108,7 @@ async def test_the_only_player_is_never_refused_however_quickly_it_stops_and_sta
 async def test_reloads_and_bad_offers_of_one_player_do_not_stop_the_other(
     make_server: MakeServer,
 ) -> None:
+    """Row G2."""
     server = make_server(**slow(denoise_ms=62, decode_ms=30))
     async with players(server) as group:
         a, b = await group.playing(), await group.playing()
@@ -109,12 +128,14 @@ async def test_reloads_and_bad_offers_of_one_player_do_not_stop_the_other(
     assert p95(periods) <= 1.5 * usual
 
 
-async def test_a_loopback_service_opens_no_media_socket_elsewhere(make_server: MakeServer) -> None:
-    server = make_server(veldt_world="marker")
-    async with players(server) as group:
+async def test_a_loopback_service_opens_no_media_socket_elsewhere(
+    marker_server: ServerProcess,
+) -> None:
+    """Row H3, for the whole worker (tests/server/transports/test_reachable.py: who reaches it)."""
+    async with players(marker_server) as group:
         session = await group.playing()
         await session.player.until(lambda: len(session.player.frames) > 4)
-        [worker] = server.workers()
+        [worker] = marker_server.workers()
         bound = {c.laddr.ip for c in worker.net_connections("inet") if c.laddr}
         assert bound, "a playing worker has its media sockets open"
         assert bound <= {"127.0.0.1", "::1"}
