@@ -1,6 +1,13 @@
 /** Puts the game and its page together. */
 import { browserClock } from "./clock";
-import { canConnect, focusGame, keyboardLayout, toggleFullscreen, wasReloaded } from "./browser";
+import {
+  canConnect,
+  focusGame,
+  keyboardLayout,
+  nameInAddress,
+  startInAddress,
+  wasReloaded,
+} from "./browser";
 import { makeConnection } from "./connection/choose";
 import { withoutBuffer } from "./connection/direct";
 import { newNonce } from "./connection/nonce";
@@ -12,28 +19,31 @@ import { Game } from "./play/game";
 import { Api } from "./session/api";
 import { type Face, takesKeys } from "./session/face";
 import { SessionStore } from "./session/store";
+import { Shortcuts } from "./shortcuts";
 import { Arriving } from "./ui/arriving";
 import { CompanyPanel } from "./ui/company";
 import { chime, chimeIsPossible, prepareChime } from "./ui/chime";
+import { Copier } from "./ui/copier";
 import { must } from "./ui/dom";
 import { Help } from "./ui/help";
-import { copyText, HudPanel } from "./ui/hudPanel";
+import { HudPanel } from "./ui/hudPanel";
 import { KeyCaps } from "./ui/keyCaps";
 import { paintFrom } from "./ui/paint";
 import { Preferences } from "./ui/preferences";
+import { Quiet } from "./ui/quiet";
 import { Sheet } from "./ui/sheet";
 import { framesCanBeSeen, Stage, watchFrames } from "./ui/stage";
 import { Toast } from "./ui/toast";
 import { Topbar } from "./ui/topbar";
-import { watchLink } from "./watch/link";
 
-const QUIET_MS = 3000; // without a moving pointer; then the tools fade
+const BEAT_MS = 1000;
 
 export class App {
   readonly #stage = new Stage();
   readonly #toast = new Toast(must("#toast"), browserClock);
   readonly #preferences = new Preferences(() => localStorage);
-  readonly #wanted = new URLSearchParams(location.search).get("start");
+  readonly #quiet = new Quiet(browserClock);
+  readonly #wanted = startInAddress();
   readonly #game: Game;
   readonly #arriving: Arriving;
   readonly #sheet: Sheet;
@@ -44,9 +54,11 @@ export class App {
   readonly #caps: KeyCaps;
   readonly #devices: Devices;
   readonly #keepsakes: Keepsakes;
+  readonly #shortcuts: Shortcuts;
   #layout: ReadonlyMap<string, string> | undefined;
   #face: Face | null = null;
-  #cancelQuiet: (() => void) | null = null;
+  #begun = false;
+  #cancelBeat: (() => void) | null = null;
 
   constructor() {
     const say = (words: string): void => {
@@ -89,7 +101,9 @@ export class App {
       },
     );
     const game = this.#game;
-    this.#keepsakes = new Keepsakes(this.#stage.video, say);
+    const copier = new Copier(say);
+    const shortcut = (name: Shortcut): boolean => this.#shortcuts.do(name);
+    this.#keepsakes = new Keepsakes(this.#stage.video, copier, say);
     this.#caps = new KeyCaps(must("#keys"), must("#shown-keys"), {
       press: (code, holder, atMs) => {
         this.#devices.pressed(code, holder, atMs);
@@ -99,14 +113,10 @@ export class App {
       },
     });
     this.#devices = new Devices(game, this.#caps, {
-      shortcut: (shortcut) => this.#shortcut(shortcut),
-      covered: () => this.#help.open,
-      uncover: () => {
-        this.#help.close();
-      },
+      shortcut,
       say,
       stir: () => {
-        this.#stir();
+        this.#quiet.stir();
       },
     });
     this.#arriving = new Arriving({
@@ -134,18 +144,22 @@ export class App {
       stepIn: () => {
         game.stepIn();
       },
+      goOn: () => {
+        game.goOn();
+      },
+      goElsewhere: () => void game.goElsewhere(),
       playAgain: () => void game.playAgain(),
       chooseAgain: () => void game.chooseAgain(),
-      saveClip: () => this.#shortcut("clip"),
+      saveClip: () => shortcut("clip"),
       hasClip: () => this.#keepsakes.hasClip,
       chime: chimeIsPossible() ? this.#preferences.get("chime") === "on" : null,
       setChime: (on) => {
         this.#preferences.set("chime", on ? "on" : "off");
         if (on) prepareChime();
       },
-      say,
+      copier,
     });
-    this.#hud = new HudPanel(must("#hud"), say);
+    this.#hud = new HudPanel(must("#hud"), copier);
     const share = (): void => void this.#keepsakes.share(game.start ?? this.#arriving.choice);
     this.#help = new Help(
       {
@@ -158,10 +172,10 @@ export class App {
         leave: () => {
           game.leave();
         },
-        saveClip: () => this.#shortcut("clip"),
-        savePicture: () => this.#shortcut("picture"),
+        saveClip: () => shortcut("clip"),
+        savePicture: () => shortcut("picture"),
         share,
-        figures: () => this.#shortcut("hud"),
+        figures: () => shortcut("hud"),
         crisp: (crisp) => {
           this.#setCrisp(crisp);
         },
@@ -177,34 +191,44 @@ export class App {
       },
     );
     this.#topbar = new Topbar({
-      clip: () => this.#shortcut("clip"),
-      picture: () => this.#shortcut("picture"),
+      clip: () => shortcut("clip"),
+      picture: () => shortcut("picture"),
       share,
       pause: () => {
-        this.#shortcut("pause");
+        shortcut("pause");
       },
       fullscreen: () => {
-        this.#shortcut("fullscreen");
+        shortcut("fullscreen");
       },
       hud: () => {
-        this.#shortcut("hud");
+        shortcut("hud");
       },
       help: () => {
-        this.#shortcut("help");
+        shortcut("help");
       },
       leave: () => {
         game.leave();
       },
     });
     this.#company = new CompanyPanel({
-      invite: () => void this.#invite(),
+      invite: () => void this.#keepsakes.invite(() => game.invite()),
       grant: (to) => {
         game.grant(to);
       },
     });
+    this.#shortcuts = new Shortcuts({
+      game,
+      help: this.#help,
+      hud: this.#hud,
+      keepsakes: this.#keepsakes,
+      preferences: this.#preferences,
+      stage: this.#stage,
+      say,
+      layout: () => this.#layout,
+    });
     this.#help.element.append(this.#company.element);
     must("#front").append(this.#arriving.element, this.#sheet.element);
-    document.body.append(this.#help.element);
+    document.body.append(this.#help.element, copier.element);
   }
 
   /** Begin: listen, draw, and go on where this tab was. */
@@ -218,13 +242,11 @@ export class App {
       if (this.#game.facts.link === "up") this.#stage.thaw();
       this.#game.displayed(rtp, atMs, presentedFrames);
     });
-    setInterval(() => {
-      void this.#game.tick();
-      this.#devices.look();
-    }, 1000);
+    this.#wake(document.visibilityState !== "hidden");
     void this.#learnLayout();
     this.#render();
-    await this.#game.begin();
+    await this.#game.begin(this.#wanted);
+    this.#begun = true;
   }
 
   #listen(): void {
@@ -234,6 +256,7 @@ export class App {
       const hidden = document.visibilityState === "hidden";
       game.hide(hidden);
       this.#devices.awake = !hidden;
+      this.#wake(!hidden);
     });
     window.addEventListener("pagehide", () => {
       game.pageHidden();
@@ -243,7 +266,7 @@ export class App {
     });
     for (const kind of ["pointermove", "pointerdown", "focusin"] as const) {
       document.addEventListener(kind, () => {
-        this.#stir();
+        this.#quiet.stir();
       });
     }
     if (!framesCanBeSeen()) {
@@ -253,47 +276,19 @@ export class App {
     }
   }
 
-  /** @returns whether it did anything. */
-  #shortcut(shortcut: Shortcut): boolean {
-    const game = this.#game;
-    switch (shortcut) {
-      case "menu":
-      case "help":
-        if (this.#help.open) return false; // the dialog closes itself
-        this.#help.show({
-          controls: game.world?.controls ?? [],
-          inSession: takesKeys(game.face),
-          layout: this.#layout,
-        });
-        return true;
-      case "hud":
-        this.#hud.open = !this.#hud.open;
-        this.#preferences.set("hud", this.#hud.open ? "on" : "off");
-        return true;
-      case "fullscreen":
-        void toggleFullscreen().then((done) => {
-          if (!done) this.#toast.say("This browser does not let the page fill the screen.");
-        });
-        return true;
-      case "clip":
-        if (!this.#keepsakes.hasClip && !takesKeys(game.face)) return false;
-        void this.#keepsakes.saveClip(game.start ?? "world");
-        return true;
-      case "picture": {
-        if (!takesKeys(game.face)) return false;
-        const { shown, width, height } = this.#stage.picture;
-        void this.#keepsakes.savePicture(game.start ?? "world", shown, width, height);
-        return true;
-      }
-      case "reset":
-        if (!takesKeys(game.face)) return false;
-        game.reset();
-        return true;
-      case "pause":
-        if (!takesKeys(game.face)) return false;
-        game.pause(game.face !== "paused");
-        return true;
-    }
+  /** What is done for the eye only is done while somebody looks. */
+  #wake(awake: boolean): void {
+    this.#cancelBeat?.();
+    this.#cancelBeat = null;
+    if (awake) this.#beat();
+  }
+
+  #beat(): void {
+    void this.#game.tick();
+    this.#devices.look();
+    this.#cancelBeat = browserClock.after(BEAT_MS, () => {
+      this.#beat();
+    });
   }
 
   #render(): void {
@@ -301,13 +296,14 @@ export class App {
     const { face } = game;
     const arriving = face === "arriving" || face === "checking";
     this.#arriving.element.hidden = !arriving;
-    this.#arriving.use(game.world, game.start ?? this.#wanted, this.#layout);
+    this.#arriving.use(game.world, this.#wanted ?? game.start, this.#layout);
     this.#arriving.busy(face === "checking" || game.world === null, face === "checking");
     if (game.world !== null) this.#caps.use(game.world.controls, this.#layout);
     this.#topbar.render(game);
     this.#sheet.render(game);
     this.#hud.render(game.hud(), game.latencies(), browserClock.now());
     this.#company.render(game.company, game.given);
+    if (this.#begun && game.sessionId !== null && face !== "crossroads") nameInAddress(game.start);
     if (face === this.#face) return;
     const before = this.#face;
     this.#face = face;
@@ -318,7 +314,7 @@ export class App {
     document.body.dataset["state"] = face;
     if (face === "arriving") this.#arriving.focus();
     else if (before !== null && takesKeys(face) && face !== "paused") focusGame();
-    this.#stir();
+    this.#quiet.stir();
   }
 
   /** The picture of the place that is chosen or played. */
@@ -341,27 +337,6 @@ export class App {
     this.#keepsakes.follow(now, this.#preferences.get("clips") !== "off");
   }
 
-  /** Somebody is there: the tools show for a while. */
-  #stir(): void {
-    document.body.classList.remove("quiet");
-    this.#cancelQuiet?.();
-    this.#cancelQuiet = browserClock.after(QUIET_MS, () => {
-      document.body.classList.add("quiet");
-    });
-  }
-
-  async #invite(): Promise<void> {
-    try {
-      const ticket = await this.#game.invite();
-      if (ticket === null) return;
-      await copyText(watchLink(location.href, ticket));
-      this.#toast.say("The link is copied");
-    } catch (error) {
-      console.warn("inviting:", error);
-      this.#toast.say("There is no link at this moment");
-    }
-  }
-
   #setCrisp(crisp: boolean): void {
     this.#stage.crisp = crisp;
     this.#preferences.set("crisp", crisp ? "on" : "off");
@@ -369,6 +344,7 @@ export class App {
 
   async #learnLayout(): Promise<void> {
     this.#layout = await keyboardLayout();
+    this.#topbar.layout = this.#layout;
     this.#render();
   }
 }

@@ -19,6 +19,20 @@ export function wasReloaded(): boolean {
   return entry instanceof PerformanceNavigationTiming && entry.type === "reload";
 }
 
+/** The start point that the page's address names. */
+export function startInAddress(): string | null {
+  return new URLSearchParams(location.search).get("start");
+}
+
+/** The address names the place one plays in: whoever copies or reloads it comes back there. */
+export function nameInAddress(start: string | null): void {
+  if (startInAddress() === start) return;
+  const address = new URL(location.href);
+  if (start === null) address.searchParams.delete("start");
+  else address.searchParams.set("start", start);
+  history.replaceState(history.state, "", address);
+}
+
 /** @returns whether the browser did it. */
 export async function toggleFullscreen(): Promise<boolean> {
   try {

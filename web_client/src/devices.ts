@@ -7,9 +7,9 @@ import type { PadButton, PadLike } from "./input/padLayout";
 import { Pads } from "./input/pads";
 import type { Game } from "./play/game";
 import { takesKeys } from "./session/face";
-import { must } from "./ui/dom";
+import { dialogOpen, must } from "./ui/dom";
 import { confirmFocus, moveFocus } from "./ui/focus";
-import { Hint, type HintKind } from "./ui/hint";
+import { fingersFirst, Hint, type HintKind } from "./ui/hint";
 import type { KeyCaps } from "./ui/keyCaps";
 import { Touch } from "./ui/touch";
 
@@ -18,9 +18,6 @@ const KEYBOARD = "keyboard";
 export interface DeviceHandlers {
   /** @returns whether it did anything. */
   readonly shortcut: (shortcut: Shortcut) => boolean;
-  /** Whether something lies over the game that wants the keys. */
-  readonly covered: () => boolean;
-  readonly uncover: () => void;
   readonly say: (words: string) => void;
   /** Somebody is there. */
   readonly stir: () => void;
@@ -72,7 +69,7 @@ export class Devices {
     const { controls } = this.#game;
     listenToKeyboard(window, {
       legend: (code) => controls.knows(code),
-      playing: () => takesKeys(this.#game.face) && !this.#handlers.covered(),
+      playing: () => takesKeys(this.#game.face) && !dialogOpen(),
       pressed: (code, atMs) => {
         this.pressed(code, KEYBOARD, atMs);
       },
@@ -84,7 +81,7 @@ export class Devices {
       },
       shortcut: (shortcut) => this.#handlers.shortcut(shortcut),
       other: () => {
-        if (this.#game.face === "paused" && !this.#handlers.covered()) this.#game.pause(false);
+        if (this.#game.face === "paused" && !dialogOpen()) this.#game.pause(false);
       },
     });
     for (const kind of ["gamepadconnected", "gamepaddisconnected"] as const) {
@@ -102,8 +99,7 @@ export class Devices {
 
   /** Say how a pad or fingers are used, where there are some and they have not been yet. */
   renderHint(): void {
-    const fingers = window.matchMedia("(pointer: coarse)").matches;
-    const kind = this.#pads.count > 0 ? "pad" : fingers ? "touch" : null;
+    const kind = this.#pads.count > 0 ? "pad" : fingersFirst() ? "touch" : null;
     this.#hint.render(this.#playing() ? kind : null);
   }
 
@@ -120,7 +116,7 @@ export class Devices {
 
   #playing(): boolean {
     const { face } = this.#game;
-    return takesKeys(face) && face !== "paused" && !this.#handlers.covered();
+    return takesKeys(face) && face !== "paused" && !dialogOpen();
   }
 
   #steer(device: HintKind, axes: Axes): void {
@@ -130,11 +126,11 @@ export class Devices {
 
   #padPressed(button: PadButton): void {
     this.#handlers.stir();
-    if (button === "pause" && !this.#handlers.covered()) {
+    if (button === "pause" && !dialogOpen()) {
       if (this.#handlers.shortcut("pause")) return;
     }
     if (button === "help") {
-      if (this.#handlers.covered()) this.#handlers.uncover();
+      if (dialogOpen()) closeDialog();
       else this.#handlers.shortcut("help");
       return;
     }
@@ -144,11 +140,11 @@ export class Devices {
     }
     switch (button) {
       case "back":
-        if (this.#handlers.covered()) this.#handlers.uncover();
+        if (dialogOpen()) closeDialog();
         return;
       case "confirm":
       case "pause":
-        if (this.#game.face === "paused" && !this.#handlers.covered()) this.#game.pause(false);
+        if (this.#game.face === "paused" && !dialogOpen()) this.#game.pause(false);
         else confirmFocus();
         return;
       case "up":
@@ -161,6 +157,10 @@ export class Devices {
         return;
     }
   }
+}
+
+function closeDialog(): void {
+  document.querySelector<HTMLDialogElement>("dialog[open]")?.close();
 }
 
 /** Whether this browser offers gamepads to this page at all; over plain http some do not. */

@@ -1,15 +1,19 @@
 /** What a player takes away: a clip, a picture, a link. Each says in words how it went. */
 import { browserClock } from "./clock";
 import { ClipRecorder } from "./clips/recorder";
-import { copyText } from "./ui/hudPanel";
+import type { Credentials } from "./session/api";
+import type { Copier } from "./ui/copier";
+import { watchLink } from "./watch/link";
 
 export class Keepsakes {
   readonly #recorder = new ClipRecorder(browserClock);
   readonly #video: HTMLVideoElement;
+  readonly #copier: Copier;
   readonly #say: (words: string) => void;
 
-  constructor(video: HTMLVideoElement, say: (words: string) => void) {
+  constructor(video: HTMLVideoElement, copier: Copier, say: (words: string) => void) {
     this.#video = video;
+    this.#copier = copier;
     this.#say = say;
   }
 
@@ -62,15 +66,23 @@ export class Keepsakes {
 
   /** Copy the page's address with the place one plays in. */
   async share(start: string | null): Promise<void> {
-    const link = linkTo(start);
+    const far = LOOPBACK.has(location.hostname) ? "; it works on this computer only" : "";
+    await this.#copier.copy(linkTo(start), `Link copied${far}`);
+  }
+
+  /** Copy a link by which others watch. @param ask gives what it needs; null for no session. */
+  async invite(ask: () => Promise<Credentials | null>): Promise<void> {
     try {
-      await copyText(link);
-      this.#say("Link copied");
-    } catch {
-      this.#say(`This browser does not let the page copy. The link: ${link}`);
+      const ticket = await ask();
+      if (ticket !== null) await this.#copier.copy(watchLink(location.href, ticket), "The link is copied");
+    } catch (error) {
+      console.warn("inviting:", error);
+      this.#say("There is no link at this moment");
     }
   }
 }
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 export function linkTo(start: string | null): string {
   const link = new URL(location.pathname, location.href);

@@ -3,93 +3,181 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.page.sight import axe_faults
-from tests.e2e.player import enter, wait_for
+from tests.e2e.page.sight import SIZES, axe_faults, misplaced, resize
+from tests.e2e.player import enter, hud, wait_for
 from tests.e2e.server import ServerProcess
 
 MakeServer = Callable[..., ServerProcess]
 
 
-@pytest.mark.parametrize(
-    ("settings", "title", "sentence"),
-    [
-        ({"veldt_max_session_seconds": "3"}, "Time is up", "time limit"),
-        ({"veldt_idle_timeout_seconds": "3"}, "Nobody there?", "Nothing was pressed"),
-    ],
-    ids=["time limit", "idle"],
-)
-def test_a_limit_ends_it_in_words_and_it_can_be_played_again(
-    page: Page, make_server: MakeServer, settings: dict[str, str], title: str, sentence: str
-) -> None:
-    server = make_server("--world", "marker", **settings)
-    enter(page, server)
-    wait_for(page, "ended", 15)
+ADMIN = "operator-" + "k" * 16
+OPERATOR = {"Authorization": f"Bearer {ADMIN}"}
+
+
+@pytest.fixture(scope="module")
+def one_seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A house with one seat, whose worker tests may kill: another takes its place."""
+    log = tmp_path_factory.mktemp("one_seat") / "server.log"
+    server = ServerProcess(log, "--world", "marker", "--seats", "1", veldt_admin_key=ADMIN).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def house(one_seat: ServerProcess) -> Iterator[ServerProcess]:
+    """That house, ready and empty, and emptied again."""
+    one_seat.wait_ready()
+    yield one_seat
+    for session in _listed(one_seat):
+        kick(one_seat, session)
+
+
+def _listed(server: ServerProcess) -> list[str]:
+    answer = httpx.get(f"{server.url}/v1/sessions", headers=OPERATOR, timeout=10).json()
+    return [session["session_id"] for session in answer["sessions"]]
+
+
+def kick(server: ServerProcess, session: str) -> None:
+    """End a session as an operator does."""
+    httpx.delete(f"{server.url}/v1/sessions/{session}", headers=OPERATOR, timeout=10)
+
+
+def ended(page: Page, title: str, reason: str, seconds: float = 15) -> None:
+    """It has ended: why, for how long it was played, and how to go on."""
+    wait_for(page, "ended", seconds)
     expect(page.get_by_test_id("sheet-title")).to_have_text(title)
-    expect(page.get_by_test_id("reason")).to_contain_text(sentence)
-    expect(page.locator("body")).to_contain_text("You played for")
+    expect(page.get_by_test_id("reason")).to_contain_text(reason)
+    expect(page.locator(".panel")).to_contain_text(re.compile(r"You played for [1-9]\d* s\."))
+    expect(page.get_by_test_id("play-again")).to_be_enabled()
+    expect(page.get_by_test_id("play-again")).to_be_focused()
+    expect(page.get_by_test_id("choose")).to_be_visible()
+
+
+def for_two_seconds(page: Page) -> None:
+    """Play that long."""
+    page.wait_for_function("() => document.querySelector('video').currentTime > 2")
+
+
+def test_the_limits_end_it_in_words_and_it_can_be_played_again(
+    page: Page, make_server: MakeServer
+) -> None:
+    limits = {"veldt_idle_timeout_seconds": "3", "veldt_max_session_seconds": "8"}
+    enter(page, make_server("--world", "marker", **limits))
+    ended(page, "Nobody there?", "Nothing was pressed")
+    page.get_by_test_id("play-again").click()
+    wait_for(page, "playing")
+    page.keyboard.down("KeyW")  # somebody is there
+    ended(page, "Time is up", "time limit", 20)
+    page.keyboard.up("KeyW")
     assert axe_faults(page) == []
+    page.get_by_test_id("choose").click()
+    wait_for(page, "arriving")
+
+
+def test_a_world_that_fails_is_said(page: Page, make_server: MakeServer) -> None:
+    server = make_server("--world", "failing", veldt_world_options=json.dumps({"at_chunk": 12}))
+    enter(page, server)
+    ended(page, "The world was lost", "its model reported a fault")
     page.get_by_test_id("play-again").click()
     wait_for(page, "playing")
 
 
-def test_a_killed_worker_is_said_and_survived_by_keyboard(
-    page: Page, make_server: MakeServer
-) -> None:
-    server = make_server("--world", "marker")
-    enter(page, server)
-    [worker] = server.workers()
+def test_an_operator_may_end_it(page: Page, house: ServerProcess) -> None:
+    enter(page, house)
+    for_two_seconds(page)
+    kick(house, hud(page)["session"])
+    ended(page, "Ended by the operator", "An operator has ended this session.")
+    page.keyboard.press("Enter")
+    wait_for(page, "playing")
+
+
+def test_a_killed_worker_is_said_and_survived_by_keyboard(page: Page, house: ServerProcess) -> None:
+    enter(page, house)
+    for_two_seconds(page)
+    [worker] = house.workers()
     worker.kill()
-    wait_for(page, "ended", 10)
-    expect(page.get_by_test_id("sheet-title")).to_have_text("The world was lost")
-    expect(page.get_by_test_id("reason")).to_contain_text("It is being restarted")
-    expect(page.get_by_test_id("play-again")).to_be_focused()
+    ended(page, "The world was lost", "The worker that made your world has stopped.")
+    expect(page.locator(".panel")).to_contain_text("It is being restarted")
     page.keyboard.press("Enter")  # while the next one is still loading
     wait_for(page, "playing", 60)
 
 
 def test_a_full_house_is_said_and_tried_again(
-    open_page: Callable[..., Page], make_server: MakeServer
+    open_page: Callable[..., Page], house: ServerProcess
 ) -> None:
-    server = make_server("--world", "marker", "--seats", "1")
     first, second = open_page(), open_page()
-    enter(first, server)
-    second.goto(server.url)
+    second.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    enter(first, house)
+    second.goto(house.url)
     second.get_by_test_id("play").click()
     wait_for(second, "error", 20)
     expect(second.get_by_test_id("sheet-title")).to_have_text("Every seat is taken right now.")
-    second.get_by_text("Details").click()
-    expect(second.get_by_test_id("error-details")).to_contain_text("code: queue_full")
-    expect(second.get_by_test_id("error-copy")).to_be_visible()
-    assert axe_faults(second) == []
+    faults = details_faults(second, "code: queue_full", "session: none")
     first.get_by_test_id("leave").click()
     wait_for(first, "ended")
     second.get_by_test_id("retry").click()
     second.get_by_test_id("play").click()
     wait_for(second, "playing")
+    assert faults == []
 
 
-def test_a_server_that_is_gone_is_said(page: Page, make_server: MakeServer) -> None:
+def details_faults(page: Page, *lines: str) -> list[str]:
+    """Unfold the details and copy them; what is wrong with their looks, at any size."""
+    expect(page.get_by_test_id("error-details")).to_be_hidden()
+    page.get_by_text("Details").click()
+    details = page.get_by_test_id("error-details")
+    for line in lines:
+        expect(details).to_contain_text(line)
+    page.get_by_test_id("error-copy").click()
+    expect(page.get_by_test_id("toast")).to_have_text("Copied")
+    assert page.evaluate("() => navigator.clipboard.readText()") == details.text_content()
+    faults = axe_faults(page)
+    for name, (width, height) in SIZES.items():
+        resize(page, width, height)
+        faults += [f"{name}: {fault}" for fault in misplaced(page)]
+    return faults
+
+
+def test_a_session_that_the_server_has_forgotten_is_said_with_its_name(
+    open_page: Callable[..., Page], make_server: MakeServer
+) -> None:
+    """The server was killed, and another one has come in its place."""
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     server = make_server("--world", "marker")
-    page.goto(server.url)
-    expect(page.get_by_test_id("play")).to_be_enabled()
+    enter(page, server)
+    session = hud(page)["session"]
+    assert server.process is not None
+    server.process.kill()
+    server.process.wait(5)
+    wait_for(page, "reconnecting", 15)
+    server.start()
+    wait_for(page, "error")
+    title = page.get_by_test_id("sheet-title")
+    expect(title).to_contain_text("The server does not know this session any more.")
+    faults = details_faults(page, "code: unknown_session", f"session: {session}")
+    page.get_by_test_id("retry").click()
+    wait_for(page, "arriving")
+    assert faults == []
+
+
+def test_a_server_that_stops_is_said(page: Page, make_server: MakeServer) -> None:
+    server = make_server("--world", "marker")
+    enter(page, server)
+    for_two_seconds(page)
     server.stop()
-    page.get_by_test_id("play").click()
+    ended(page, "The server is stopping", "play again")
+    page.get_by_test_id("play-again").click()
     wait_for(page, "error")
     expect(page.get_by_test_id("sheet-title")).to_have_text("The server does not answer.")
     expect(page.get_by_test_id("retry")).to_be_focused()
-
-
-def test_a_server_that_stops_while_one_plays_is_said(page: Page, make_server: MakeServer) -> None:
-    server = make_server("--world", "marker")
-    enter(page, server)
-    server.stop()
-    wait_for(page, "ended", 10)
-    expect(page.get_by_test_id("sheet-title")).to_have_text("The server is stopping")
 
 
 def test_no_media_path_is_said_while_it_is_tried(page: Page, tiny_server: ServerProcess) -> None:
@@ -125,11 +213,10 @@ def test_no_media_path_is_said_while_it_is_tried(page: Page, tiny_server: Server
     expect(page.get_by_test_id("leave")).to_be_visible()
 
 
-def test_thinking_better_of_it_while_nothing_is_ready(page: Page, make_server: MakeServer) -> None:
-    server = make_server("--world", "marker")
-    page.goto(server.url)
+def test_thinking_better_of_it_while_nothing_is_ready(page: Page, house: ServerProcess) -> None:
+    page.goto(house.url)
     expect(page.get_by_test_id("play")).to_be_enabled()
-    [worker] = server.workers()
+    [worker] = house.workers()
     worker.kill()
     worker.wait(5)
     page.get_by_test_id("play").click()

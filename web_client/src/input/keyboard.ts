@@ -29,7 +29,8 @@ export interface KeyDown {
   readonly inTextField: boolean;
 }
 
-const SHORTCUTS: Readonly<Record<string, Shortcut>> = {
+/** By place on the keyboard, as the keys of a world are; Escape and ? are by meaning. */
+export const SHORTCUTS: Readonly<Record<string, Shortcut>> = {
   KeyR: "reset",
   KeyP: "pause",
   KeyF: "fullscreen",

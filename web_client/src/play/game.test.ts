@@ -18,7 +18,10 @@ const WORLDS = {
       height: 160,
       fps: 24,
       frames_per_chunk: 4,
-      start_points: [{ name: "hut", title: "The hut", picture: "/hut.png" }],
+      start_points: [
+        { name: "hut", title: "The hut", picture: "/hut.png" },
+        { name: "waterhole", title: "The waterhole", picture: "/waterhole.png" },
+      ],
       controls: [
         { code: "KeyW", label: "Walk ahead", aliases: [] },
         { code: "KeyJ", label: "Look left", aliases: ["ArrowLeft"] },
@@ -460,5 +463,104 @@ describe("Game that is asked for too much", () => {
     expect(game.face).toBe("arriving");
     expect(server.count("DELETE /v1/sessions/s")).toBe(1);
     expect(made).toEqual([]);
+  });
+});
+
+describe("Game in a tab that has a session, at a link", () => {
+  beforeEach(async () => {
+    await play();
+    game.pageHidden();
+    server.on("GET /v1/sessions/s", () => json(view("suspended")));
+    game = newGame();
+  });
+
+  it.each(["hut", null, "no such place"])("to %s: goes on", async (wanted) => {
+    await game.begin(wanted);
+    await settled();
+    expect(game.face).toBe("connecting");
+    newest().comeUp();
+    expect(game.sessionId).toBe("s");
+  });
+
+  it("to another place: asks, and goes on where it was", async () => {
+    await game.begin("waterhole");
+    expect([game.face, game.start, game.elsewhere]).toEqual(["crossroads", "hut", "waterhole"]);
+    expect(made).toHaveLength(1); // nothing is connected meanwhile
+    game.goOn();
+    await settled();
+    newest().comeUp();
+    newest().say(state("running"));
+    expect(game.face).toBe("playing");
+    expect(server.count("DELETE /v1/sessions/s")).toBe(0);
+  });
+
+  it("to another place: asks, gives the seat back and begins there", async () => {
+    await game.begin("waterhole");
+    server.on("POST /v1/sessions", () => json({ ...CREATED, session_id: "s2" }, 201));
+    await game.goElsewhere();
+    expect(server.count("DELETE /v1/sessions/s")).toBe(1);
+    expect([game.sessionId, game.start]).toEqual(["s2", "waterhole"]);
+    expect(JSON.parse(kept.get("veldt.session") ?? "")).toMatchObject({ id: "s2" });
+  });
+
+  it("never ends what another tab plays", async () => {
+    server.on("GET /v1/sessions/s", () => json(view("running")));
+    await game.begin("waterhole");
+    await game.goElsewhere();
+    expect(server.count("DELETE /v1/sessions/s")).toBe(0);
+  });
+
+  it("offers the place of the link where the session is over, or ends meanwhile", async () => {
+    await game.begin("waterhole");
+    clock.step(1);
+    await settled();
+    events.send({ event: "ended", reason: "disconnected", played_seconds: 9 });
+    await settled();
+    expect([game.face, game.start]).toEqual(["arriving", "waterhole"]);
+    expect(kept.size).toBe(0);
+  });
+});
+
+describe("Game whose service went away", () => {
+  it("says how it stands with a worker that died, and when one can play again", async () => {
+    await play();
+    server.on("GET /readyz", () => json({ ready: false, stage: "loading the world" }, 503), () =>
+      json({ ready: true, stage: "ready" }),
+    );
+    events.send({ event: "ended", reason: "worker_died", played_seconds: 9 });
+    await settled();
+    expect([game.face, game.awaited]).toEqual(["ended", { ready: false, stage: null }]);
+    clock.step(500);
+    await settled();
+    expect(game.awaited).toEqual({ ready: false, stage: "loading the world" });
+    clock.step(1000);
+    await settled();
+    expect(game.awaited?.ready).toBe(true);
+    await game.playAgain();
+    expect([game.face, game.awaited]).toEqual(["connecting", null]);
+  });
+
+  it("waits for nothing after other ends", async () => {
+    await play();
+    events.send({ event: "ended", reason: "idle", played_seconds: 9 });
+    await settled();
+    expect(game.awaited).toBeNull();
+    clock.step(60_000);
+    await settled();
+    expect(server.count("GET /readyz")).toBe(0);
+  });
+});
+
+describe("Game that hears of moves", () => {
+  it.each([
+    ["running", "suspended", "suspended"],
+    ["running", "starting", "running"], // overtaken
+    ["running", "queued", "running"],
+  ] as const)("%s, then %s: %s", async (first, then, shown) => {
+    await play();
+    events.send({ event: "state", state: first, stage: null });
+    events.send({ event: "state", state: then, stage: null });
+    await settled();
+    expect(game.facts.state).toBe(shown);
   });
 });

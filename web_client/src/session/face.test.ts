@@ -10,6 +10,7 @@ describe("faceOf", () => {
   it.each<[string, Face, Facts]>([
     ["nothing yet", "arriving", facts({})],
     ["Play was chosen", "checking", facts({ checking: true })],
+    ["a link leads elsewhere", "crossroads", facts({ state: "suspended", crossroads: true })],
     ["in line", "waiting", facts({ state: "queued" })],
     ["a seat after a wait", "turn", facts({ state: "admitted", turn: true })],
     ["a seat, no connection yet", "connecting", facts({ state: "admitted", link: "dialing" })],
@@ -44,7 +45,7 @@ describe("faceOf", () => {
     const trouble = { sentence: "s", action: "retry", code: "c", detail: "d" } as const;
     for (const state of [null, ...(Object.keys(MOVES) as State[])]) {
       for (const link of ["none", "dialing", "up", "lost", "elsewhere"] satisfies Link[]) {
-        for (const bits of Array.from({ length: 64 }, (__, index) => index)) {
+        for (const bits of Array.from({ length: 128 }, (__, index) => index)) {
           const face = faceOf(
             facts({
               state,
@@ -54,6 +55,7 @@ describe("faceOf", () => {
               pausedByPlayer: (bits & 4) > 0,
               hidden: (bits & 8) > 0,
               turn: (bits & 32) > 0,
+              crossroads: (bits & 64) > 0,
               slow: (bits & 16) > 0 ? { side: "page" } : null,
             }),
           );

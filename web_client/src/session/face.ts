@@ -7,6 +7,7 @@ import { terminal } from "./life";
 export const FACES = [
   "arriving",
   "checking",
+  "crossroads",
   "waiting",
   "turn",
   "connecting",
@@ -33,37 +34,52 @@ export interface Trouble {
   readonly detail: string;
 }
 
-export interface Facts {
-  readonly checking: boolean; // Play was chosen, the answer is not there yet
-  readonly state: State | null; // of the session; null = there is none
+/** What is known of the session that this page plays. */
+export interface SessionFacts {
+  readonly state: State | null; // null = there is none
   readonly reason: EndReason | null;
   readonly turn: boolean; // a seat came free after a wait, and the player has not stepped in
   readonly link: Link;
   readonly played: boolean; // this page has shown this session running
   readonly pausedByPlayer: boolean;
-  readonly hidden: boolean;
   readonly slow: Slow;
-  readonly trouble: Trouble | null;
 }
 
-export const NO_FACTS: Facts = {
-  checking: false,
+export const NO_SESSION: SessionFacts = {
   state: null,
   reason: null,
   turn: false,
   link: "none",
   played: false,
   pausedByPlayer: false,
-  hidden: false,
   slow: null,
+};
+
+/** What is known of the page itself. */
+export interface PageFacts {
+  readonly checking: boolean; // Play was chosen, the answer is not there yet
+  readonly crossroads: boolean; // a link leads elsewhere than the session that this tab plays
+  readonly hidden: boolean;
+  readonly trouble: Trouble | null;
+}
+
+export type Facts = SessionFacts & PageFacts;
+
+export const NO_PAGE: PageFacts = {
+  checking: false,
+  crossroads: false,
+  hidden: false,
   trouble: null,
 };
+
+export const NO_FACTS: Facts = { ...NO_SESSION, ...NO_PAGE };
 
 export function faceOf(facts: Facts): Face {
   const { state, link } = facts;
   if (facts.trouble !== null) return "error";
   if (state === null) return facts.checking ? "checking" : "arriving";
   if (facts.reason !== null || terminal(state) || state === "draining") return "ended";
+  if (facts.crossroads) return "crossroads";
   if (link === "elsewhere") return "elsewhere";
   if (state === "queued") return "waiting";
   if (state === "admitted" && facts.turn) return "turn";

@@ -10,8 +10,8 @@ export function terminal(state: State): boolean {
 }
 
 /**
- * Whether a session in state `from` can be in state `to` later on. Steps in between may have
- * been missed; a step back that the table does not know is an old message that came late.
+ * Whether a session in state `from` can be in state `to` later on; steps in between may have been
+ * missed.
  */
 export function reachable(from: State, to: State): boolean {
   const seen = new Set<State>([from]);
@@ -25,4 +25,15 @@ export function reachable(from: State, to: State): boolean {
     }
   }
   return false;
+}
+
+/** What the word that a session is in state `to` means to whoever has it in state `from`. */
+export type Move =
+  | "on" // it is where it was, or one or more steps further
+  | "late" // it was there before: a message that was overtaken
+  | "illegal"; // no session can have been in both: somebody is wrong
+
+export function move(from: State, to: State): Move {
+  if (reachable(from, to)) return "on";
+  return reachable(to, from) ? "late" : "illegal";
 }

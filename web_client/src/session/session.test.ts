@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { FakeClock } from "../testing/fakeClock";
 import { Api, ApiProblem, ApiUnreachable, type Fetch } from "./api";
 import { eventOf } from "./events";
-import { END_STATE, MOVES, reachable, terminal } from "./life";
+import { END_STATE, move, MOVES, reachable, terminal } from "./life";
 import { patiently } from "./patience";
 import { EventLines } from "./sse";
 import { SessionStore, type Shelf } from "./store";
@@ -27,6 +27,21 @@ describe("life", () => {
     expect(reachable("running", "starting")).toBe(false);
     expect(reachable("closed", "running")).toBe(false);
     expect(reachable("draining", "running")).toBe(false);
+  });
+
+  it("tells a step from a word that was overtaken and from what cannot be", () => {
+    expect(move("running", "running")).toBe("on");
+    expect(move("queued", "running")).toBe("on"); // steps were missed
+    expect(move("running", "starting")).toBe("late");
+    expect(move("closed", "running")).toBe("late");
+    expect(move("failed", "closed")).toBe("illegal");
+    const states = Object.keys(MOVES) as (keyof typeof MOVES)[];
+    for (const from of states) {
+      for (const to of states) {
+        const illegal = from !== to && terminal(from) && terminal(to);
+        expect([from, to, move(from, to) === "illegal"]).toEqual([from, to, illegal]);
+      }
+    }
   });
 });
 

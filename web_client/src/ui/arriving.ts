@@ -1,5 +1,6 @@
 import type { WorldView } from "../protocol/messages";
 import { button, el, setText } from "./dom";
+import { fingersFirst, TOUCH_WORDS } from "./hint";
 import { labelOf } from "./labels";
 
 export interface ArrivingHandlers {
@@ -14,10 +15,11 @@ export class Arriving {
   readonly #handlers: ArrivingHandlers;
   readonly #title = el("h1", {}, "veldt");
   readonly #about = el("p", { class: "about" });
+  readonly #invitation = el("h2", { id: "invitation" });
   readonly #cards = el("div", {
     class: "cards",
     role: "radiogroup",
-    "aria-label": "Choose where to begin",
+    "aria-labelledby": "invitation",
   });
   readonly #legend = el("p", { class: "legend" });
   readonly #play: HTMLButtonElement;
@@ -37,7 +39,7 @@ export class Arriving {
       "section",
       { class: "arriving" },
       el("div", { class: "greeting" }, this.#title, this.#about),
-      el("h2", {}, "Choose where to begin"),
+      this.#invitation,
       this.#cards,
       el("div", { class: "begin" }, this.#play, this.#withdraw, this.#legend),
     );
@@ -73,9 +75,12 @@ export class Arriving {
     const legend = world.controls.map(({ code, label }) =>
       el("span", { class: "hint" }, el("kbd", {}, labelOf(code, layout)), ` ${label}`),
     );
-    this.#legend.replaceChildren(...legend);
+    this.#legend.replaceChildren(...(fingersFirst() ? [TOUCH_WORDS] : legend));
     if (same) return;
     const unfocused = document.activeElement === document.body;
+    const places = world.start_points.length;
+    setText(this.#invitation, invitation(places));
+    this.#invitation.hidden = this.#cards.hidden = places === 0;
     this.#cards.replaceChildren(
       ...world.start_points.map((start, index) => {
         const picture = el("img", { src: start.picture, alt: "", draggable: "false" });
@@ -131,4 +136,9 @@ export class Arriving {
       this.#handlers.play(this.choice);
     }
   }
+}
+
+/** A world with one place or none has nothing to be chosen. */
+function invitation(places: number): string {
+  return places > 1 ? "Choose where to begin" : "Where you begin";
 }

@@ -61,3 +61,8 @@ export function must(selector: string): HTMLElement {
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
+
+/** Whether something lies over the page that wants all keys. */
+export function dialogOpen(): boolean {
+  return document.querySelector("dialog[open]") !== null;
+}

@@ -1,17 +1,17 @@
 import type { ControlView } from "../protocol/messages";
+import { type Shortcut, SHORTCUTS } from "../input/keyboard";
 import { button, el } from "./dom";
+import { fingersFirst } from "./hint";
 import { labelOf } from "./labels";
 
-const SHORTCUTS: readonly (readonly [string, string])[] = [
-  ["R", "back to the start"],
-  ["P", "pause"],
-  ["F", "whole screen"],
-  ["H", "figures"],
-  ["C", "save the last 15 s"],
-  ["G", "grab the picture"],
-  ["?", "this sheet"],
-  ["Esc", "close it"],
-];
+const WHAT: Readonly<Record<Exclude<Shortcut, "help" | "menu">, string>> = {
+  reset: "back to the start",
+  pause: "pause",
+  fullscreen: "whole screen",
+  hud: "figures",
+  clip: "save the last 15 s",
+  picture: "grab the picture",
+};
 
 /** What this browser lets a player do; what it does not is said in words. */
 export interface Abilities {
@@ -46,6 +46,9 @@ export class Help {
   readonly #crisp: HTMLInputElement;
   readonly #clips: HTMLInputElement;
   readonly #inSession: readonly HTMLElement[];
+  readonly #parts = el("div", { class: "help-parts" });
+  readonly #byTouch: readonly HTMLElement[]; // the same parts, in the order in which they are needed
+  readonly #byKeys: readonly HTMLElement[];
 
   constructor(handlers: HelpHandlers, abilities: Abilities) {
     this.#handlers = handlers;
@@ -68,8 +71,13 @@ export class Help {
       "dialog",
       { class: "help glass", testid: "help", "aria-labelledby": "help-title" },
       el("h2", { id: "help-title" }, "How to play"),
-      this.#keys,
-      el("p", { class: "devices" }, deviceWords(abilities)),
+      this.#parts,
+    );
+    const touch = el("p", { class: "devices", testid: "help-touch" }, TOUCH);
+    const pads = el("p", { class: "devices" }, padWords(abilities));
+    const settings = el(
+      "div",
+      { class: "settings" },
       el("label", { class: "setting" }, this.#crisp, " Crisp pixels"),
       abilities.clips
         ? el("label", { class: "setting" }, this.#clips, " Keep the last 15 s, to save them")
@@ -77,14 +85,16 @@ export class Help {
       abilities.fullscreen
         ? null
         : el("p", { class: "lacking" }, "This browser does not let the page fill the screen."),
-      el(
-        "div",
-        { class: "actions" },
-        close,
-        closing("Copy link", "menu-share", handlers.share),
-        ...this.#inSession,
-      ),
     );
+    const actions = el(
+      "div",
+      { class: "actions" },
+      close,
+      closing("Copy link", "menu-share", handlers.share),
+      ...this.#inSession,
+    );
+    this.#byTouch = [touch, actions, settings, pads, this.#keys];
+    this.#byKeys = [this.#keys, pads, touch, settings, actions];
     // A click beside the sheet closes it.
     this.element.addEventListener("click", (event) => {
       if (event.target === this.element) this.close();
@@ -101,7 +111,13 @@ export class Help {
       const keys = [code, ...aliases].map((one) => labelOf(one, layout));
       return [keys, label] as const;
     });
-    const all = [...rows, ...SHORTCUTS.map(([key, label]) => [[key], label] as const)];
+    const shortcuts = Object.entries(SHORTCUTS).flatMap(([code, shortcut]) =>
+      shortcut === "help" || shortcut === "menu"
+        ? []
+        : [[[labelOf(code, layout)], WHAT[shortcut]] as const],
+    );
+    const fixed = [[["?"], "this sheet"], [["Esc"], "close it"]] as const;
+    const all = [...rows, ...shortcuts, ...fixed];
     this.#keys.replaceChildren(
       ...all.map(([keys, label]) =>
         el(
@@ -112,6 +128,7 @@ export class Help {
         ),
       ),
     );
+    this.#parts.replaceChildren(...(fingersFirst() ? this.#byTouch : this.#byKeys));
     for (const action of this.#inSession) action.hidden = !inSession;
     this.#handlers.opened();
     this.element.showModal();
@@ -139,9 +156,11 @@ function checkbox(testid: string, changed: (on: boolean) => void): HTMLInputElem
   return box;
 }
 
-function deviceWords({ pads }: Abilities): string {
-  const pad = pads
+const TOUCH =
+  "Touch: put a thumb anywhere on the left half and lean it to walk; the right half looks around.";
+
+function padWords({ pads }: Abilities): string {
+  return pads
     ? "Gamepad: left stick walks, right stick looks, A chooses, Start pauses."
     : "This browser offers no gamepads to this page.";
-  return `${pad} Touch: left half walks, right half looks.`;
 }

@@ -2,9 +2,16 @@ import { must, setText } from "./dom";
 
 export type HintKind = "pad" | "touch";
 
+export const TOUCH_WORDS = "Left half walks · right half looks";
+
+/** Whether this page is mostly used by touch. */
+export function fingersFirst(): boolean {
+  return window.matchMedia("(pointer: coarse)").matches;
+}
+
 const WORDS: Readonly<Record<HintKind, string>> = {
   pad: "Left stick walks · right stick looks",
-  touch: "Left half walks · right half looks",
+  touch: TOUCH_WORDS,
 };
 
 /** How a device is used, until it has been. */

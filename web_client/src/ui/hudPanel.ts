@@ -1,5 +1,6 @@
 import { HEIGHT, lineOf, type Sample, WIDTH } from "../hud/sparkline";
 import { type HudSnapshot, ROWS } from "../hud/snapshot";
+import type { Copier } from "./copier";
 import { button, el, setText, svg } from "./dom";
 
 /** The figures, as rows for people and as `data-hud` for programs. */
@@ -9,28 +10,28 @@ export class HudPanel {
   readonly #line = sparkline();
   #snapshot: HudSnapshot | null = null;
 
-  constructor(root: HTMLElement, copied: (words: string) => void) {
+  constructor(root: HTMLElement, copier: Copier) {
     this.#root = root;
-    const rows = ROWS.map(({ id, label }) => {
+    const rows = ROWS.map(({ id, label, why }) => {
       const value = el("dd", { testid: `hud-${id}` });
       this.#values.set(id, value);
-      const row = el("div", { class: `row row-${id}` }, el("dt", {}, label), value);
+      const row = el("div", { class: `row row-${id}` }, el("dt", { title: why }, label), value);
       if (id === "k2p-p95") row.append(this.#line.drawing);
+      row.append(el("dd", { class: "why" }, why));
       return row;
     });
-    root.append(
-      el("dl", {}, ...rows),
-      button("Copy as JSON", "hud-copy", () => {
-        copyText(JSON.stringify(this.#snapshot, null, 2)).then(
-          () => {
-            copied("Copied");
-          },
-          () => {
-            copied("This browser does not let the page copy here.");
-          },
-        );
-      }),
-    );
+    const explain = button("What is this?", "hud-explain", () => {
+      const explained = root.classList.toggle("explained");
+      explain.setAttribute("aria-expanded", String(explained));
+      setText(explain, explained ? "Figures only" : "What is this?");
+      root.scrollTop = 0;
+    });
+    explain.setAttribute("aria-expanded", "false");
+    const copy =
+ button("Copy as JSON", "hud-copy", () => {
+        void copier.copy(JSON.stringify(this.#snapshot, null, 2), "Copied");
+      });
+    root.append(el("dl", {}, ...rows), el("div", { class: "hud-actions" }, explain, copy));
   }
 
   get open(): boolean {
@@ -66,20 +67,4 @@ function sparkline(): { drawing: SVGSVGElement; path: SVGPathElement } {
   });
   drawing.append(path);
   return { drawing, path };
-}
-
-/** Over plain http there is no clipboard API; then the old way is tried. */
-export async function copyText(text: string): Promise<void> {
-  if ("clipboard" in navigator) {
-    await navigator.clipboard.writeText(text);
-    return;
-  }
-  const area = el("textarea", { class: "unseen", "aria-hidden": "true" });
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way without https
-  const done = document.execCommand("copy");
-  area.remove();
-  if (!done) throw new Error("copying is not allowed here");
 }

@@ -1,10 +1,12 @@
 import type { Game } from "../play/game";
 import type { Face } from "../session/face";
+import type { Copier } from "./copier";
 import { button, el, setText } from "./dom";
-import { copyText } from "./hudPanel";
-import { duration, ENDED, waitWords } from "./words";
+import { fingersFirst } from "./hint";
+import { awaitedWords, duration, ENDED, waitWords } from "./words";
 
-type Actions = Pick<Game, "takeOver" | "leave" | "pause" | "stepIn"> & {
+type Actions = Pick<Game, "takeOver" | "leave" | "pause" | "stepIn" | "goOn"> & {
+  readonly goElsewhere: () => void;
   readonly playAgain: () => void;
   readonly chooseAgain: () => void;
   readonly saveClip: () => void;
@@ -12,7 +14,7 @@ type Actions = Pick<Game, "takeOver" | "leave" | "pause" | "stepIn"> & {
   /** Whether a sound is to say that it is one's turn; null where none can be made. */
   readonly chime: boolean | null;
   readonly setChime: (on: boolean) => void;
-  readonly say: (words: string) => void;
+  readonly copier: Copier;
 };
 
 interface Parts {
@@ -30,6 +32,7 @@ export class Sheet {
   readonly #title = el("h2", { testid: "sheet-title" });
   readonly #sentence = el("p", { class: "sentence", testid: "reason" });
   readonly #more = el("p", { class: "more", "aria-live": "polite" });
+  readonly #awaited = el("p", { class: "more", testid: "awaited", "aria-live": "polite" });
   readonly #number = el("p", { class: "number", testid: "ahead", "aria-hidden": "true" });
   readonly #stepIn: HTMLButtonElement;
   #claimed = 1; // seconds that the seat was kept for when it came free
@@ -52,8 +55,18 @@ export class Sheet {
     setText(this.#title, parts.title);
     setText(this.#sentence, sentenceOf(face, game));
     setText(this.#more, moreOf(face, game));
+    this.#await(game);
     this.#sentence.hidden = this.#sentence.textContent === "";
     this.#more.hidden = this.#more.textContent === "";
+  }
+
+  /** A service that went away: how it stands, and the way on once it is back. */
+  #await({ awaited, facts }: Game): void {
+    this.#awaited.hidden = awaited === null;
+    setText(this.#awaited, awaited === null ? "" : awaitedWords(awaited, facts.reason));
+    if (awaited?.ready !== true) return;
+    const again = this.element.querySelector("[data-testid=play-again], [data-testid=retry]");
+    if (again !== null) setText(again, facts.reason === null ? "Go on" : "Ready: play again");
   }
 
   /** What counts down. */
@@ -79,6 +92,7 @@ export class Sheet {
       this.#sentence,
       parts.busy === true ? el("div", { class: "progress", "aria-hidden": "true" }) : null,
       this.#more,
+      this.#awaited,
       parts.actions ? el("div", { class: "actions" }, ...parts.actions) : null,
       parts.details === true ? this.#details(game) : null,
     );
@@ -97,6 +111,14 @@ export class Sheet {
       case "playing":
       case "slow":
         return null;
+      case "crossroads":
+        return {
+          title: "Where to?",
+          actions: [
+            button(`Begin at ${titleOf(game, game.elsewhere)}`, "go-elsewhere", actions.goElsewhere, "main"),
+            button(`Go on at ${titleOf(game, game.start)}`, "go-on", () => { actions.goOn(); }),
+          ],
+        };
       case "waiting":
         return {
           title: "You are in line",
@@ -111,7 +133,7 @@ export class Sheet {
         return { title: "Warming up", busy: true };
       case "paused":
         return {
-          title: "Paused — press any key",
+          title: fingersFirst() ? "Paused — tap to go on" : "Paused — press any key",
           actions: [
             button(
               "Go on",
@@ -197,23 +219,25 @@ export class Sheet {
       el("summary", {}, "Details"),
       el("pre", { testid: "error-details" }, text),
       button("Copy", "error-copy", () => {
-        copyText(text).then(
-          () => {
-            this.#actions.say("Copied");
-          },
-          () => {
-            this.#actions.say("This browser does not let the page copy here.");
-          },
-        );
+        void this.#actions.copier.copy(text, "Copied");
       }),
     );
   }
+}
+
+/** What a start point is called on the page. */
+function titleOf({ world }: Game, start: string | null): string {
+  return world?.start_points.find(({ name }) => name === start)?.title ?? "the start";
 }
 
 function sentenceOf(face: Face, game: Game): string {
   switch (face) {
     case "ended":
       return game.facts.reason === null ? "" : ENDED[game.facts.reason].sentence;
+    case "crossroads":
+      return game.facts.state === "queued"
+        ? "This tab is in line for another place than the link leads to."
+        : "This tab plays another place than the link leads to.";
     case "waiting":
       return game.line === null ? "" : waitWords(game.line);
     case "elsewhere":
@@ -228,6 +252,10 @@ function moreOf(face: Face, game: Game): string {
     case "connecting":
     case "reconnecting":
       return game.note ?? "";
+    case "crossroads":
+      return game.facts.state === "queued"
+        ? "Whoever begins elsewhere gives up the place in line."
+        : "Whoever begins elsewhere ends the world that is played now.";
     case "waiting":
       return "You can switch tabs; we keep your place.";
     case "starting":

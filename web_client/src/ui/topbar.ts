@@ -1,6 +1,7 @@
 import type { Game } from "../play/game";
 import { type Face, takesKeys } from "../session/face";
 import { el, icon, must, setText } from "./dom";
+import { labelOf } from "./labels";
 import { PILL, slowWords, titleWords } from "./words";
 
 export interface Tools {
@@ -32,18 +33,19 @@ export class Topbar {
   readonly #pill: HTMLElement = must("#topbar .pill");
   readonly #session: HTMLElement[];
   readonly #playing: HTMLElement[];
+  readonly #named: readonly (readonly [button: HTMLElement, words: string, code: string])[];
 
   constructor(tools: Tools) {
     const root = must("#topbar .tools");
     const clip = tool(
       "clip",
-      "Save the last 15 s (C)",
+      "Save the last 15 s",
       "M4 7h10v10H4zM14 11l6-3v8l-6-3",
       tools.clip,
     );
     const picture = tool(
       "picture",
-      "Grab the picture (G)",
+      "Grab the picture",
       "M4 8h4l1.500-2h5L16 8h4v11H4zM12 10.500a3 3 0 1 0 0 6 3 3 0 0 0 0-6",
       tools.picture,
     );
@@ -54,14 +56,14 @@ export class Topbar {
       tools.share,
     );
     for (const extra of [clip, picture, share]) extra.classList.add("extra");
-    const pause = tool("pause", "Pause (P)", "M8 5v14M16 5v14", tools.pause);
+    const pause = tool("pause", "Pause", "M8 5v14M16 5v14", tools.pause);
     const fullscreen = tool(
       "fullscreen",
-      "Whole screen (F)",
+      "Whole screen",
       "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
       tools.fullscreen,
     );
-    const hud = tool("hud-toggle", "Figures (H)", "M5 20v-7M12 20V4M19 20v-10", tools.hud);
+    const hud = tool("hud-toggle", "Figures", "M5 20v-7M12 20V4M19 20v-10", tools.hud);
     const help = tool(
       "help-open",
       "Help (?)",
@@ -69,9 +71,26 @@ export class Topbar {
       tools.help,
     );
     const leave = tool("leave", "Leave", "M10 5H5v14h5M14 8l4 4-4 4M18 12H9", tools.leave);
+    this.#named = [
+      [clip, "Save the last 15 s", "KeyC"],
+      [picture, "Grab the picture", "KeyG"],
+      [pause, "Pause", "KeyP"],
+      [fullscreen, "Whole screen", "KeyF"],
+      [hud, "Figures", "KeyH"],
+    ];
+    this.layout = undefined;
     this.#session = [hud, leave];
     this.#playing = [clip, picture, pause];
     root.append(clip, picture, share, pause, ...(document.fullscreenEnabled ? [fullscreen] : []), hud, help, leave);
+  }
+
+  /** Name the keys as this keyboard is labelled. */
+  set layout(layout: ReadonlyMap<string, string> | undefined) {
+    for (const [button, words, code] of this.#named) {
+      const label = `${words} (${labelOf(code, layout)})`;
+      button.setAttribute("aria-label", label);
+      button.title = label;
+    }
   }
 
   render(game: Game): void {

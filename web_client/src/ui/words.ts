@@ -1,5 +1,6 @@
 /** Every sentence that a player reads about a state. One table a kind; tests see that none lacks. */
 import type { EndReason } from "../protocol/messages";
+import type { Awaited } from "../play/comeback";
 import type { Slow } from "../hud/slowness";
 import type { Face } from "../session/face";
 import type { Line } from "../session/line";
@@ -7,6 +8,7 @@ import type { Line } from "../session/line";
 export const PILL: Readonly<Record<Face, string>> = {
   arriving: "Ready",
   checking: "Checking",
+  crossroads: "Two ways",
   waiting: "Waiting",
   turn: "Your turn",
   connecting: "Connecting",
@@ -27,7 +29,7 @@ export const ENDED: Readonly<Record<EndReason, { title: string; sentence: string
   kicked: { title: "Ended by the operator", sentence: "An operator has ended this session." },
   shutdown: {
     title: "The server is stopping",
-    sentence: "It will be back; then you can play again.",
+    sentence: "You can play again when it is back.",
   },
   claim_missed: {
     title: "Your seat was given on",
@@ -51,13 +53,21 @@ export const ENDED: Readonly<Record<EndReason, { title: string; sentence: string
   time_limit: { title: "Time is up", sentence: "A session has a time limit, and it was reached." },
   worker_died: {
     title: "The world was lost",
-    sentence: "The worker that made your world has stopped. It is being restarted.",
+    sentence: "The worker that made your world has stopped.",
   },
   world_failed: {
     title: "The world was lost",
     sentence: "The world could not go on: its model reported a fault.",
   },
 };
+
+/** How it stands with a service that went away under the player. */
+export function awaitedWords({ ready, stage }: Awaited, reason: EndReason | null): string {
+  if (ready) return reason === "worker_died" ? "It is ready again." : "The server is ready.";
+  const doing = stage === null || stage === "ready" ? "" : `: ${stage}`;
+  if (reason === "worker_died") return `It is being restarted${doing}.`;
+  return doing === "" ? "It does not answer yet." : `It is getting ready${doing}.`;
+}
 
 /** How many come first. */
 export function aheadWords(ahead: number): string {
