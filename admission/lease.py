@@ -167,6 +167,7 @@ class JustInTime:
         self._initial = predicted_seconds
         self._from_grant = Window(WINDOW)
         self._from_due = Window(WINDOW)
+        self._due: float | None = None  # of the next chunk, where that lay ahead
 
     @property
     def predicted(self) -> float:
@@ -178,7 +179,10 @@ class JustInTime:
     def slack(self) -> float:
         """Seconds by which (due → first frame) is late at times: its p95 - p50, within bounds.
 
-        Queueing for the lease is in it, so that it grows with the number of players.
+        Whatever differs from chunk to chunk is in it: computing, a loop that wakes up late, and
+        queueing for the lease, so that it grows with the number of players. Queueing that is
+        always there is not: such a chunk is late, its clock restarts, and the moments at which
+        sessions want their chunks move apart until nobody queues.
         """
         ceiling = self._chunk * SLACK_CEILING_CHUNKS
         p95, p50 = self._from_due.percentile(0.95), self._from_due.median()
@@ -203,5 +207,23 @@ class JustInTime:
         """
         if period_seconds >= self._chunk:
             last_begins = playout_end - period_seconds
-            return last_begins - self.predicted + SLACK_FLOOR_SECONDS
-        return playout_end - self.predicted - self.slack
+            at = last_begins - self.predicted + SLACK_FLOOR_SECONDS
+        else:
+            at = playout_end - self.predicted - self.slack
+        if at > now:
+            self._due = at
+        return at
+
+    def wanted(self, now: float) -> float:
+        """The next chunk is wanted at `now`; returns when that was due.
+
+        Earlier than `now` where whoever was to wake up at `want_at` did so late: the slack has to
+        cover that too. A chunk that was behind before it could be wanted was due now.
+        """
+        due = now if self._due is None else min(self._due, now)
+        self._due = None
+        return due
+
+    def unwanted(self) -> None:
+        """No chunk is wanted for now, so that none is due."""
+        self._due = None

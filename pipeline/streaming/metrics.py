@@ -129,7 +129,10 @@ class StreamingSessionMetrics:
         return _ratio(self.control_to_output, chunk_seconds)
 
     def real_time_factor(self, chunk_seconds: float) -> float | None:
-        """p95 of the chunk period over what a chunk plays; None if not measured."""
+        """p95 of the chunk period over what a chunk plays; None if not measured.
+
+        Between completions, so that it is the speed of a stream whose chunks wait for nothing.
+        """
         return _ratio(self.chunk_period, chunk_seconds)
 
 

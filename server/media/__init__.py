@@ -1,7 +1,7 @@
 """Pictures on their way out: when they are published, in what form, with which receipt.
 
-Read pacing.py (the publish clock), receipts.py (the numbers that go along), i420.py (RGB to what
-an encoder takes).
+Read pacing.py (the publish clock), playout.py (how fast a session really plays), receipts.py (the
+numbers that go along), i420.py (RGB to what an encoder takes).
 Knows nothing of sessions, sockets, encoders or asyncio; only i420.py touches pixels.
 
 A chunk of two pictures comes as a burst and is published evenly; then the last one is repeated:
@@ -19,6 +19,15 @@ Receipt(nonce=7, seq=1)
 """
 
 from server.media.pacing import PacedFrame, Pacer
+from server.media.playout import PlayoutMeter
 from server.media.receipts import PtsClock, Receipt, pack_receipt, unpack_receipt
 
-__all__ = ["PacedFrame", "Pacer", "PtsClock", "Receipt", "pack_receipt", "unpack_receipt"]
+__all__ = [
+    "PacedFrame",
+    "Pacer",
+    "PlayoutMeter",
+    "PtsClock",
+    "Receipt",
+    "pack_receipt",
+    "unpack_receipt",
+]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 Media = TypeVar("Media")
@@ -26,6 +26,7 @@ class PacedFrame(Generic[Media]):
     epoch: int
     chunk: int
     receipt: int
+    due: float  # on the publish clock; the shell may be a little later
     repeated: bool = False  # the same picture, under the same id, as the one before
 
 
@@ -185,18 +186,15 @@ class Pacer(Generic[Media]):
         assert self._last is not None
         self.repeats += 1
         self._last_at = now
-        last = self._last
-        return PacedFrame(
-            last.media, last.frame_id, last.epoch, last.chunk, last.receipt, repeated=True
-        )
+        return replace(self._last, due=due, repeated=True)
 
     def _publish_new(self, slot: float, now: float) -> PacedFrame[Media]:
         head = self._waiting.popleft()
         self._frame_id += 1
-        frame = PacedFrame(head.media, self._frame_id, head.epoch, head.chunk, head.receipt)
         if now - slot > self._interval:  # the shell slept too long: no burst to make up for it
             self.restarts += 1
             slot = now
+        frame = PacedFrame(head.media, self._frame_id, head.epoch, head.chunk, head.receipt, slot)
         self._shown_slot = slot
         self._last, self._last_at = frame, now
         return frame

@@ -57,7 +57,7 @@ class Chunk(WireModel):
     receipt: Uint64
     frame_count: Count
     compute_ms: float  # control bound → last frame decoded
-    real_time_factor: float  # p95 chunk period / media duration of this session
+    real_time_factor: float  # p95 chunk period, as published / media duration; 0: not known yet
 
 
 class FrameReceipt(WireModel):

@@ -32,7 +32,7 @@ class ChunkRecord:
     epoch: int
     receipt: int
     granted: float
-    due: float  # when it was wanted
+    due: float  # when it should have been wanted
     frames: int = 0
     first_frame: float | None = None
 
@@ -68,7 +68,7 @@ class ChunkLoop:
         self._next_condition = 0
         self._next_control = 0
         self._prompt_shown: str | None = None
-        self._wanted_at: float | None = None
+        self._due = 0.0  # when the chunk that is wanted should have been
         self._alarm: asyncio.TimerHandle | None = None
         self._holding: tuple[int, int] | None = None  # (epoch, index) that the lease is held for
         self.records: dict[int, ChunkRecord] = {}  # granted, not fully decoded; at most two
@@ -94,7 +94,7 @@ class ChunkLoop:
         """Want nothing more until `begin`; a chunk that runs is not this loop's any more."""
         self._policy = None
         self._disarm()
-        self._wanted_at = None
+        self._timing.unwanted()
         self._worker.lease.unwant(self._session)
         self._worker.undecoded.forget(self._session)
         self.records.clear()
@@ -106,7 +106,7 @@ class ChunkLoop:
             return  # between incarnations the session stands in line for its model state
         lease, now = self._worker.lease, self._worker.clock()
         if not self._wanted():
-            self._wanted_at = None
+            self._timing.unwanted()
             lease.unwant(self._session)
             return
         if lease.wants(self._session):
@@ -114,10 +114,9 @@ class ChunkLoop:
             return
         due = self._timing.want_at(self._hooks.playout_end(), self._hooks.period(), now)
         if due > now:
-            loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(due - now, self.nudge)
+            self._alarm = asyncio.get_running_loop().call_later(due - now, self.nudge)
             return
-        self._wanted_at = now
+        self._due = self._timing.wanted(now)
         lease.want(self._session, Errand(self._ready, self._granted))
 
     def stage_completed(self, event: StageCompleted) -> None:
@@ -223,9 +222,8 @@ class ChunkLoop:
         self._next_control = index + 1
         self._holding = (self._epoch, index)
         self.granted += 1
-        due, self._wanted_at = self._wanted_at, None
         self.records[index] = ChunkRecord(
-            index, self._epoch, pending.control.receipt, now, now if due is None else due
+            index, self._epoch, pending.control.receipt, now, self._due
         )
         self._hooks.granted(index)
 

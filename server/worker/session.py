@@ -1,22 +1,22 @@
 """One session on its worker: who plays it, what they command, and the parts that make its chunks.
 
 Everything happens on the event loop. The session hears its players as a `TransportSink`, and never
-waits for them. It owns its tasks: `close` ends all of them.
+waits for them. Its tasks all end with `close`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Final
 
 from admission.session import END_STATE, EndReason, State
 from pipeline.service import SessionStart
 from pipeline.streaming.messages import StageCompleted, StreamOutput
 from server.media.pacing import PacedFrame, Pacer
+from server.media.playout import PlayoutMeter
 from server.protocol.http import Connect
-from server.protocol.status import Chunk, HelloStatus, Lease, StateStatus
 from server.protocol.worker import SessionFact
 from server.transports.base import ConnectAnswer, ConnectOffer, Identity, LeaveReason, Topic
 from server.worker.chunkloop import ChunkLoop, Hooks
@@ -26,8 +26,10 @@ from server.worker.inbound import Refusal
 from server.worker.intake import ControlIntake, Received
 from server.worker.loaded import LoadedWorker, Picture
 from server.worker.modelstate import ModelState
+from server.worker.notices import Notices
 from server.worker.publisher import Flow, Publisher
 from server.worker.reception import Reception
+from server.worker.tasks import SessionTasks
 
 RESERVE_CHUNKS: Final = (
     3  # that may wait to be published: two under way when a pause begins, one before
@@ -57,8 +59,10 @@ class SessionRuntime:
         self._failed_hook = failed
         self._facts = Facts(session, emit, worker.clock)
         self._model = ModelState(session, worker, start, self._on_stage)
+        self._tasks = SessionTasks(self._model.close, self._fail)
         self._intake = ControlIntake()
         self._transport = worker.make_transport(session, self)
+        self._notices = Notices(session, worker, self._transport)
         info = worker.info
         pacer = Pacer[Picture](
             info.fps,
@@ -66,6 +70,7 @@ class SessionRuntime:
             reserve_frames=RESERVE_CHUNKS * info.frames_per_chunk,
         )
         self._publisher = Publisher(self._transport, pacer, worker.clock, self._on_new_picture)
+        self._playout = PlayoutMeter(info.fps)
         self._chunks = ChunkLoop(
             session,
             worker,
@@ -90,9 +95,6 @@ class SessionRuntime:
         self._running = False  # a picture of this incarnation is out
         self._ended: EndReason | None = None
         self._pictures_stale = 0
-        self._told_lease: Lease | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._releasing: asyncio.Task[bool] | None = None
 
     # ------------------------------------------------------------------ what the worker asks
     @property
@@ -144,7 +146,7 @@ class SessionRuntime:
         """Let a player come; raises `TransportError` where that cannot be."""
         self._on_their_way += 1
         try:
-            return await self._transport.connect(ConnectOffer(body.sdp, body.take_over))
+            return await self._transport.connect(ConnectOffer(**body.model_dump()))
         except BaseException:
             self._on_their_way -= 1
             raise
@@ -153,6 +155,10 @@ class SessionRuntime:
         """Let a spectator come; raises `TransportError` where that cannot be."""
         return await self._transport.invite()
 
+    def doubt(self) -> None:
+        """Its players may be gone without a word: the transport finds out."""
+        self._transport.doubt()
+
     def stage_completed(self, event: StageCompleted) -> None:
         """One of its chunks has passed a stage."""
         self._chunks.stage_completed(event)
@@ -160,7 +166,7 @@ class SessionRuntime:
     def tick(self) -> None:
         """Once a second: tell the players what has changed slowly."""
         if self._running and self._ended is None:
-            self._tell_lease()
+            self._notices.lease()
 
     async def close(self, reason: EndReason) -> bool:
         """End it, give everything back; whether that was clean. May be called again."""
@@ -168,7 +174,9 @@ class SessionRuntime:
             self._ended = reason
             self._facts.silence()
             self._stop()
-        clean, _ = await asyncio.gather(asyncio.shield(self._release()), self._transport.aclose())
+        clean, _ = await asyncio.gather(
+            asyncio.shield(self._tasks.release()), self._transport.aclose()
+        )
         return clean
 
     # ------------------------------------------------------------------ TransportSink
@@ -179,26 +187,15 @@ class SessionRuntime:
             return
         first, self._ever_joined = not self._ever_joined, True
         self._reception.joined(who)
-        info = self._worker.info
-        self._transport.send_message(
-            HelloStatus(
-                world=info.name,
-                session=self.session,
-                epoch=self._epoch,
-                fps=info.fps,
-                frames_per_chunk=info.frames_per_chunk,
-            ),
-            who,
-        )
+        self._notices.hello(who, self._epoch)
         self._facts.tell("connected")
         if first:
-            self._spawn(self._play())
+            self._tasks.spawn(self._play())
         self._switch()
         self._publisher.again()
         self._tell_state()
         if self._running and not self._paused:
             self._facts.tell("running")
-        self._told_lease = None
         self._chunks.nudge()
 
     def received(self, who: Identity, topic: Topic, payload: bytes) -> None:
@@ -236,7 +233,7 @@ class SessionRuntime:
             self._chunks.halt()
             self._wait_by_choice()
             self._publisher.begin(self._epoch, self._worker.posters[self._start.start_point])
-            self._spawn(self._play_again())
+            self._tasks.spawn(self._play_again())
         # else nothing has been played since the last one: it is built from the start already
         self._intake.reset(self._epoch)
 
@@ -311,6 +308,7 @@ class SessionRuntime:
     def _on_granted(self, index: int) -> None:
         self._publisher.pacer.set_period(self._worker.period(self.session))
         self._publisher.pacer.expect(index, self._worker.info.frames_per_chunk)
+        self._playout.granted(self._epoch, index)
 
     def _on_pictures(self, output: StreamOutput, pictures: list[Picture]) -> None:
         record = self._chunks.frames_decoded(output.epoch, output.sequence, len(pictures))
@@ -325,26 +323,15 @@ class SessionRuntime:
         record = self._chunks.chunk_decoded(output.epoch, output.sequence)
         if record is None:
             return
-        now = self._worker.clock()
         self._publisher.push(
             [], epoch=output.epoch, chunk=output.sequence, receipt=record.receipt, last=True
         )
         if not self._chunks.playing:
             self._wait_by_choice()
-        chunk_seconds = self._worker.info.chunk_seconds
-        metrics = self._worker.orchestrator.metrics(self.session)
-        self._transport.send_message(
-            Chunk(
-                epoch=output.epoch,
-                index=output.sequence,
-                receipt=record.receipt,
-                frame_count=record.frames,
-                compute_ms=round(1000 * (now - record.granted), 2),
-                real_time_factor=round(metrics.real_time_factor(chunk_seconds) or 0.0, 3),
-            )
-        )
+        self._notices.chunk(record, self._playout.real_time_factor)
 
     def _on_new_picture(self, paced: PacedFrame[Picture]) -> None:
+        self._playout.shown(paced)
         if self._running or paced.chunk < 0:
             return
         self._running, self._stage = True, None
@@ -368,22 +355,11 @@ class SessionRuntime:
     def _wait_by_choice(self) -> None:
         """The time until the next chunk of what is played is no chunk period."""
         if not self._building and self._ended is None:
+            self._playout.waits()
             self._worker.orchestrator.note_pause(self.session)
 
     def _tell_state(self) -> None:
-        self._transport.send_message(
-            StateStatus(
-                state=self.state, reason=self._ended, paused=self._paused, stage=self._stage
-            )
-        )
-
-    def _tell_lease(self) -> None:
-        told = Lease(
-            position=self._worker.lease.position(self.session) or 0,
-            players=len({self.session, *self._worker.playing()}),
-        )
-        if told != self._told_lease and self._transport.send_message(told):
-            self._told_lease = told
+        self._notices.state(self.state, reason=self._ended, paused=self._paused, stage=self._stage)
 
     def _fail(self, fault: BaseException) -> None:
         """The world cannot go on with this session."""
@@ -403,7 +379,7 @@ class SessionRuntime:
         self._ended = reason
         self._facts.tell("ended", reason=reason, detail=detail)
         self._stop()
-        self._release()
+        self._tasks.release()
 
     def _stop(self) -> None:
         """Make and send nothing more; the players hear why."""
@@ -412,30 +388,3 @@ class SessionRuntime:
         self._intake.discard()
         self._tell_state()
         self._reception.close()
-
-    def _release(self) -> asyncio.Task[bool]:
-        """Give the model state back, once; again only where that was not clean."""
-        done = self._releasing is not None and self._releasing.done()
-        if self._releasing is None or (done and not self._released_cleanly()):
-            self._releasing = asyncio.create_task(self._give_back())
-        return self._releasing
-
-    def _released_cleanly(self) -> bool:
-        task = self._releasing
-        return task is not None and task.exception() is None and task.result()
-
-    async def _give_back(self) -> bool:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        return await self._model.close()
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_done)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            self._fail(fault)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from admission.lease import ExecutionLease, JustInTime, NotHolder, StillLeaving
 from admission.load import WorkerLoad
@@ -159,6 +161,65 @@ def test_queueing_counts_in_the_slack_and_not_in_the_prediction():
     timing = measured([0.06, 0.09] * 16)  # every other chunk waits 30 ms for the lease
     assert timing.predicted == pytest.approx(0.06)
     assert timing.slack == pytest.approx(0.015)
+
+
+def test_a_wake_up_that_comes_late_counts_in_the_slack_and_not_in_the_prediction():
+    timing = JustInTime(chunk_seconds=0.2)
+    for index in range(32):
+        playout_end, late = 10 + 0.2 * index, 0.015 * (index % 4 == 0)
+        at = timing.want_at(playout_end, period_seconds=0.06, now=playout_end - 0.15)
+        due = timing.wanted(at + late)
+        assert due == at
+        timing.measured(due, at + late, at + late + 0.06)
+    assert timing.predicted == pytest.approx(0.06)
+    assert timing.slack == pytest.approx(0.015)
+
+
+def test_a_chunk_is_due_when_it_is_wanted_at_the_latest_and_never_before_it_could_be():
+    timing = JustInTime(chunk_seconds=0.2, predicted_seconds=0.06)
+    assert timing.wanted(3.0) == 3.0, "the first one is wanted at once"
+    assert timing.want_at(10.0, period_seconds=0.06, now=10.5) < 10.5
+    assert timing.wanted(10.5) == 10.5, "it was behind already: no wake-up was missed"
+    at = timing.want_at(20.0, period_seconds=0.06, now=19.0)
+    assert timing.wanted(19.5) == 19.5 < at, "a key went down, and it could be wanted earlier"
+    assert timing.wanted(20.5) == 20.5, "a due time counts once"
+    timing.want_at(30.0, period_seconds=0.06, now=29.0)
+    timing.unwanted()  # paused: what was due then is not due now
+    assert timing.wanted(99.0) == 99.0
+
+
+seconds = st.floats(0.0, 1.0)
+
+
+@given(
+    st.lists(st.tuples(seconds, seconds, seconds), max_size=100),
+    st.floats(0.01, 1.0),
+    st.floats(0.0, 2.0),
+)
+def test_whatever_is_measured_a_chunk_is_wanted_within_the_bounds_of_the_slack(
+    chunks: list[tuple[float, float, float]], chunk: float, period: float
+):
+    timing = JustInTime(chunk)
+    for late, queued, computed in chunks:
+        timing.measured(0.0, late + queued, late + queued + computed)
+    assert min(0.010, chunk / 4) <= timing.slack <= chunk / 4
+    early = 100.0 - timing.predicted - timing.want_at(100.0, period, now=0.0)
+    if period < chunk:
+        assert early == pytest.approx(timing.slack)
+    else:
+        assert early == pytest.approx(period - 0.010), "when the one before begins to play"
+
+
+@given(st.lists(seconds, min_size=8, max_size=32), st.floats(0.1, 1.0))
+def test_nineteen_of_twenty_chunks_like_those_measured_come_in_time(
+    computed: list[float], chunk: float
+):
+    timing = JustInTime(chunk)
+    for taken in computed:
+        timing.measured(0.0, 0.0, taken)
+    lead = timing.predicted + timing.slack
+    late = sum(taken > lead + 1e-9 for taken in computed)
+    assert late <= 0.05 * len(computed) + 1 or timing.slack == pytest.approx(chunk / 4)
 
 
 def test_a_fast_worker_is_asked_as_late_as_possible():

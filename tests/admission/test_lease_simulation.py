@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.fakes.simulated_worker import FRAMES, SimulatedWorker
 
@@ -17,10 +19,17 @@ END = 24.0
 
 
 def worker(
-    players: int, load: float, *, jitter: float = 0.0, decode_load: float = 0.2
+    players: int,
+    load: float,
+    *,
+    jitter: float = 0.0,
+    wake: float = 0.0,
+    decode_load: float = 0.2,
+    seed: int = 1,
 ) -> SimulatedWorker:
     """`load` is the share of the exclusive stage that all players together ask for."""
-    made = SimulatedWorker(fps=FPS, decode=decode_load * CHUNK / players, jitter=jitter, seed=1)
+    decode = decode_load * CHUNK / players
+    made = SimulatedWorker(fps=FPS, decode=decode, jitter=jitter, wake=wake, seed=seed)
     for index in range(players):
         name = f"s{index}"
         made.at(0.037 * index, lambda name=name: made.join(name, load * CHUNK / players))
@@ -75,14 +84,70 @@ def test_jitter_on_a_busy_worker_costs_little(players: int):
         assert max(b - a for a, b in pairwise(shown)) <= 1 / FPS + 0.010
 
 
-@pytest.mark.parametrize("load", [0.3, 0.9, 1.0, 1.1, 2.0])
-@pytest.mark.parametrize("players", PLAYERS)
-def test_nobody_ever_has_two_unplayed_chunks(players: int, load: float):
-    made = worker(players, load, jitter=0.003)
-    made.run(END)
+@given(
+    players=st.integers(1, 8),
+    load=st.floats(0.05, 3.0),
+    decode_load=st.floats(0.01, 1.5),
+    jitter=st.floats(0.0, 0.01),
+    wake=st.floats(0.0, 0.03),
+    stall=st.floats(1.0, 6.0),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25)
+def test_nobody_ever_has_two_unplayed_chunks_or_sees_the_world_run_fast(
+    players: int,
+    load: float,
+    decode_load: float,
+    jitter: float,
+    wake: float,
+    stall: float,
+    seed: int,
+):
+    made = worker(players, load, jitter=jitter, wake=wake, decode_load=decode_load, seed=seed)
+    made.at(stall, lambda: made.stall_next("s0"))
+    made.run(10.0)
     for seen in made.served.values():
-        assert max(seen.unplayed) <= 1
+        assert max(seen.unplayed, default=0) <= 1
+        ahead = [index / FPS - time for index, (time, _) in enumerate(seen.published)]
+        lowest = list(accumulate(ahead, min))
+        assert all(now - low <= 1 / FPS + 1e-5 for now, low in zip(ahead, lowest, strict=True))
     assert sum(each.pacer.dropped_overflow for each in made.sessions.values()) == 0
+
+
+@given(
+    load=st.floats(0.05, 0.7),
+    decode_load=st.floats(0.01, 0.9),
+    jitter=st.floats(0.0, 0.0015),
+    wake=st.floats(0.0, 0.002),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25)
+def test_the_clock_of_a_worker_that_keeps_up_does_not_drift(
+    load: float, decode_load: float, jitter: float, wake: float, seed: int
+):
+    made = worker(1, load, jitter=jitter, wake=wake, decode_load=decode_load, seed=seed)
+    made.run(END)
+    shown = [time for time, _ in made.served["s0"].published if time > WARM]
+    assert shown[-1] - shown[0] == pytest.approx((len(shown) - 1) / FPS)
+
+
+@pytest.mark.parametrize("wake", [0.0, 0.010])
+@pytest.mark.parametrize(("players", "load"), [(1, 0.5), (1, 0.8), (2, 0.6), (4, 0.6)])
+def test_uneven_work_is_no_slow_motion_while_chunks_are_in_time(
+    players: int, load: float, wake: float
+):
+    made = worker(players, load, jitter=0.010, wake=wake)
+    made.run(END)
+    for session in made.sessions.values():
+        factor = session.playout.real_time_factor
+        assert factor is not None
+        assert factor <= 1.05
+
+
+def test_a_world_at_half_speed_says_so():
+    made = worker(1, 2.0)
+    made.run(40.0)
+    assert made.sessions["s0"].playout.real_time_factor == pytest.approx(2.0, rel=0.02)
 
 
 @pytest.mark.parametrize("players", PLAYERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 
 from admission.session import EndReason
@@ -44,6 +45,7 @@ class WorkerRig:
         seats: int = 4,
         stage_deadline_seconds: float = 30.0,
         trace: TraceRecorder | None = None,
+        clock: Callable[[], float] = time.monotonic,
         **options: object,
     ) -> None:
         self.transports: dict[str, MemoryTransport] = {}
@@ -59,7 +61,9 @@ class WorkerRig:
             stage_deadline_seconds=stage_deadline_seconds,
         )
         extra = {} if load is None else {"load": load}
-        self.worker = InProcessWorker(config, self._make_transport, trace=trace, **extra)
+        self.worker = InProcessWorker(
+            config, self._make_transport, trace=trace, clock=clock, **extra
+        )
         self._reader: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> WorkerRig:

@@ -16,6 +16,7 @@ from random import Random
 from admission.lease import ExecutionLease, JustInTime
 from admission.load import WorkerLoad
 from server.media.pacing import Pacer
+from server.media.playout import PlayoutMeter
 
 FRAMES = 4
 
@@ -38,6 +39,7 @@ class _Session:
         self.denoise = denoise
         self.pacer = Pacer[int](fps, FRAMES)
         self.jit = JustInTime(FRAMES / fps, denoise)
+        self.playout = PlayoutMeter(fps)
         self.served = Served()
         self.next_index = 0
         self.in_flight = 0
@@ -56,17 +58,26 @@ class SimulatedWorker:
         fps: Of the world; a chunk is four pictures.
         decode: Seconds of the shared decode stage a chunk.
         jitter: Seconds by which each stage differs at most, either way.
-        seed: Of the jitter.
+        wake: Seconds by which a session wakes up late at most.
+        seed: Of the jitter and of the wake-ups.
     """
 
-    def __init__(self, *, fps: float, decode: float, jitter: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        fps: float,
+        decode: float,
+        jitter: float = 0.0,
+        wake: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         self.now = 0.0
         self.lease = ExecutionLease()
         self.load = WorkerLoad("denoise", "decode")
         self.sessions: dict[str, _Session] = {}
         self.served: dict[str, Served] = {}
         self.grants: list[str] = []
-        self._fps, self._decode, self._jitter = fps, decode, jitter
+        self._fps, self._decode, self._jitter, self._wake = fps, decode, jitter, wake
         self._random = Random(seed)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -125,6 +136,7 @@ class SimulatedWorker:
         session.served.passed_over.append(len(self.grants) - session.wanted_at_grant)
         self.grants.append(session.name)
         session.pacer.expect(index, FRAMES)
+        session.playout.granted(0, index)
         self._denoising = True
         seconds = self._seconds(session.denoise)
         if self._stalls[session.name]:
@@ -181,14 +193,13 @@ class SimulatedWorker:
             if session.alive and timer == session.want_timer:
                 self._want(session)
 
-        session.due = max(due, self.now)
         if due <= self.now:
             self._want(session)
         else:
-            self.at(due, want)
+            self.at(due + self._random.uniform(0, self._wake), want)
 
     def _want(self, session: _Session) -> None:
-        session.due = self.now
+        session.due = session.jit.wanted(self.now)
         session.wanted_at_grant = len(self.grants)
         self.lease.want(session.name)
         self._hand_on()
@@ -197,6 +208,7 @@ class SimulatedWorker:
         while (frame := session.pacer.pop_due(self.now)) is not None:
             if not frame.repeated:
                 session.served.published.append((self.now, frame.chunk))
+                session.playout.shown(frame)
         if session.alive and (due := session.pacer.next_due(self.now)) is not None:
             self.at(max(due, self.now), lambda: self._publish_at(session, due))
 

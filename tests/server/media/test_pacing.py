@@ -74,7 +74,7 @@ def test_a_picture_keeps_what_it_came_with():
     paced = pacer(epoch=3)
     push(paced, 7, 0.0, epoch=3)
     frame = paced.pop_due(0.0)
-    assert frame == PacedFrame("3.7.0", frame_id=1, epoch=3, chunk=7, receipt=8, repeated=False)
+    assert frame == PacedFrame("3.7.0", frame_id=1, epoch=3, chunk=7, receipt=8, due=0.0)
 
 
 def test_the_interval_is_never_below_nominal_and_follows_a_slow_period():
@@ -181,7 +181,7 @@ def test_a_reset_drops_what_waits_and_what_comes_late():
     assert (paced.buffered, paced.dropped_stale, paced.epoch) == (0, 3, 1)
     push(paced, 1, 0.05, epoch=0)
     assert (paced.buffered, paced.dropped_stale) == (0, 7)
-    assert paced.pop_due(0.2) == PacedFrame("0.0.0", 1, 0, 0, 1, repeated=True)  # it stands
+    assert paced.pop_due(0.2) == PacedFrame("0.0.0", 1, 0, 0, 1, due=0.2, repeated=True)
     push(paced, 0, 0.3, epoch=1)
     frame = paced.pop_due(0.3)
     assert frame is not None
