@@ -12,7 +12,7 @@ ARGS ?=
 WITH_NODE = PATH="$$(bash tools/node-path.sh):$$PATH"
 CLIENT_SOURCES := $(shell find web_client -path web_client/node_modules -prune -o -path web_client/dist -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup play play-livekit test quick check types trace bench lock clean fixtures test-lingbot
+.PHONY: help setup play play-livekit test quick check types trace bench docker-proof lock clean fixtures test-lingbot
 
 help: ## list the jobs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,10 @@ bench: setup ## print every figure and write benchmarks/results/latest.json
 	@bash tools/chromium.sh --install >/dev/null
 	@bash tools/livekit-server.sh --install >/dev/null
 	@CHROMIUM="$$(bash tools/chromium.sh)" $(PY) -m benchmarks.run $(ARGS)
+
+docker-proof: setup ## run the Dockerfile's steps without Docker and play the result (root; 20 minutes)
+	@bash tools/livekit-server.sh --install >/dev/null
+	@$(PY) -m tests.docker.proof $(ARGS)
 
 lock: $(VENV)/.ready ## renew requirements/lock.txt
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash requirements/compile.sh

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from tests.docker.build import FILE
@@ -22,7 +22,6 @@ from tests.livekit_server import livekit_binary
 
 HEALTHY_SECONDS = 90.0
 CONTAINERS = ("livekit", "veldt")
-Launch = Callable[[list[str], Mapping[str, str]], list[str]]
 
 
 class Composition:
@@ -34,19 +33,26 @@ class Composition:
         self.services = services(*files, **environment)
         self._of_livekit: list[subprocess.Popen[bytes]] = []
 
-    def up(self, veldt: Callable[[dict[str, Any]], list[str]] | None = None) -> None:
-        """Start one after the other; `veldt` says how to run that service, if not from sources."""
+    def up(
+        self,
+        veldt: Callable[[dict[str, Any]], list[str]] | None = None,
+        check: list[str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start one after the other. How veldt runs and is checked, if not from these sources."""
         self._address()
         self._livekit()
         service = self.services["veldt"]
         if veldt is None:
             program = [sys.executable, "-m", "server.cli", *service["command"]]
-            environment = {**_machine(), **service["environment"]}
-            self.network.spawn("veldt", *program, **environment)
+            process = self.network.spawn(
+                "veldt", *program, **{**_machine(), **service["environment"]}
+            )
         else:
-            self.network.own(veldt(service), None, "veldt")
-        self.wait("veldt", [sys.executable, *image_health()[1:]])
+            process = self.network.own(veldt(service), None, "veldt")
+        here = self.network.argv("veldt", sys.executable, *image_health()[1:])
+        self.wait("veldt", check or here)
         self.network.publish("veldt", service["ports"])
+        return process
 
     def change(self, *files: str, **environment: str) -> None:
         """`docker compose up` with other files: what they change is made anew, here LiveKit."""
@@ -60,9 +66,7 @@ class Composition:
     def wait(self, place: str, check: list[str]) -> None:
         """Repeat a health check until it is content; shows the log if it never is."""
         deadline = time.monotonic() + HEALTHY_SECONDS
-        while subprocess.run(
-            self.network.argv(place, *check), capture_output=True, check=False
-        ).returncode:
+        while subprocess.run(check, capture_output=True, check=False).returncode:
             if time.monotonic() > deadline:
                 raise TimeoutError(
                     f"{place} is not healthy:\n{self.network.log(place).read_text()}"
@@ -85,7 +89,7 @@ class Composition:
             argv = [word.replace(target, source) for word in argv]
             environment = {k: v.replace(target, source) for k, v in environment.items()}
         process = self.network.spawn("livekit", *argv, **environment)
-        self.wait("livekit", service["healthcheck"]["test"][1:])
+        self.wait("livekit", self.network.argv("livekit", *service["healthcheck"]["test"][1:]))
         self._of_livekit = [process, *self.network.publish("livekit", service["ports"])]
 
 
