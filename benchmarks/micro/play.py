@@ -35,6 +35,7 @@ def figures() -> dict[str, float]:
     return {
         "tiny_fps": fps,
         "tiny_compute_factor": float(np.percentile(compute, 95)),
+        "tiny_real_time_factor": seen["chunks"][-1]["real_time_factor"],
         "k2p_p50_ms_webrtc": p50,
         "k2p_p95_ms_webrtc": p95,
         "k2p_samples_webrtc": float(samples),
