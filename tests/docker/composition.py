@@ -31,28 +31,28 @@ class Composition:
         """`environment` is what docker/.env says."""
         self.network = network
         self.services = services(*files, **environment)
+        self.veldt: subprocess.Popen[bytes] | None = None
         self._of_livekit: list[subprocess.Popen[bytes]] = []
 
     def up(
         self,
         veldt: Callable[[dict[str, Any]], list[str]] | None = None,
         check: list[str] | None = None,
-    ) -> subprocess.Popen[bytes]:
+    ) -> None:
         """Start one after the other. How veldt runs and is checked, if not from these sources."""
         self._address()
         self._livekit()
         service = self.services["veldt"]
         if veldt is None:
             program = [sys.executable, "-m", "server.cli", *service["command"]]
-            process = self.network.spawn(
+            self.veldt = self.network.spawn(
                 "veldt", *program, **{**_machine(), **service["environment"]}
             )
         else:
-            process = self.network.own(veldt(service), None, "veldt")
+            self.veldt = self.network.own(veldt(service), None, "veldt")
         here = self.network.argv("veldt", sys.executable, *image_health()[1:])
         self.wait("veldt", check or here)
         self.network.publish("veldt", service["ports"])
-        return process
 
     def change(self, *files: str, **environment: str) -> None:
         """`docker compose up` with other files: what they change is made anew, here LiveKit."""

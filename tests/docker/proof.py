@@ -87,7 +87,7 @@ def prove(image: Image, folder: Path) -> None:
             assert done.returncode == 0, f"{what}: {done.stderr}"
             print(f"{what}: yes {done.stdout.strip()}")
         started = time.monotonic()
-        process = composition.up(
+        composition.up(
             lambda service: container.argv(*image.entrypoint, *service["command"]),
             container.argv(*image.health),
         )
@@ -99,9 +99,10 @@ def prove(image: Image, folder: Path) -> None:
             said = json.loads(visited.stdout)
             assert said["page"] == 200, said
             print(f"player {number} saw {said['frames']} frames with its key, over {said['route']}")
-        (first,) = psutil.Process(process.pid).children()  # the container's process 1
+        assert composition.veldt is not None
+        (first,) = psutil.Process(composition.veldt.pid).children()  # the container's process 1
         first.terminate()
-        assert process.wait(15) == 0, network.log("veldt").read_text()
+        assert composition.veldt.wait(15) == 0, network.log("veldt").read_text()
         print("ends with code 0 when it is told to")
 
 

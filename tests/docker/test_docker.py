@@ -206,6 +206,7 @@ def test_set_up_writes_fresh_secrets_for_this_user_only_and_never_again(tmp_path
     one, two = (dict(re.findall(r"^(\w+)=(.+)$", f.read_text(), re.MULTILINE)) for f in files)
     assert one["NODE_IP"] == "192.168.1.7"
     assert len(one["LIVEKIT_API_SECRET"]) == 64
+    assert services("compose.yaml", **one)["livekit"]["command"][-1] == "192.168.1.7"
     assert {one[n] for n in one if n != "NODE_IP"}.isdisjoint(two[n] for n in two if n != "NODE_IP")
     before = files[0].read_text()
     assert run("setup.sh", "192.168.1.8", ENV_FILE=str(files[0])).returncode == 1

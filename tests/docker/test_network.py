@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.docker.composed import ROOT, SET_UP
-from tests.docker.composition import CONTAINERS, Composition, visit
-from tests.docker.network import NODE_IP, DockerNetwork
+from tests.docker.composition import CONTAINERS, Composition, image_health, visit
+from tests.docker.network import NODE_IP, PLAYER, DockerNetwork
 
 SETTINGS = {
     **SET_UP,
@@ -63,7 +63,17 @@ def route(composition: Composition) -> str:
 
 
 def test_a_player_in_the_network_plays(composition: Composition) -> None:
+    assert composition.veldt is not None
+    shared = os.statvfs(f"/proc/{composition.veldt.pid}/root/dev/shm")
+    assert shared.f_blocks * shared.f_frsize == 2**20
     assert route(composition) == "udp 7882"
+
+
+def test_health_checks_are_not_content_with_nothing(composition: Composition) -> None:
+    livekit = composition.services["livekit"]["healthcheck"]["test"][1:]
+    for check in (livekit, [sys.executable, *image_health()[1:]]):
+        argv = composition.network.argv(PLAYER, *check)
+        assert subprocess.run(argv, capture_output=True, check=False).returncode != 0
 
 
 def test_without_udp_the_picture_comes_over_tcp(composition: Composition) -> None:

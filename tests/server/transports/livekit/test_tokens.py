@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import time
 
 import jwt
@@ -7,6 +8,7 @@ import pytest
 
 from server.protocol.rooms import WORKER
 from server.transports.livekit.address import LiveKitAddress
+from server.transports.livekit.service import RoomService
 from server.transports.livekit.tokens import GRANTS, Role, mint
 from tests.fakes.livekit_player import LiveKitPlayer
 from tests.livekit_server import LiveKitServer
@@ -93,3 +95,23 @@ async def test_a_clock_that_is_half_a_minute_off_keeps_nobody_out(
     await player.join({"url": livekit.url, "token": token})
     assert player.room.isconnected()
     await player.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seconds", [-30, 30])
+async def test_a_clock_that_is_half_a_minute_off_makes_and_deletes_rooms(
+    livekit: LiveKitServer, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    class Shifted(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Shifted:
+            return cls.fromtimestamp(time.time() + seconds, tz)
+
+    address = LiveKitAddress(livekit.url, livekit.url, livekit.key, livekit.secret)
+    room = f"clock.{seconds}"
+    async with RoomService(address) as service:
+        with monkeypatch.context() as patch:  # LiveKit's library writes `nbf`: now, by its clock
+            patch.setattr(datetime, "datetime", Shifted)
+            await service.create(room)
+        assert room in await livekit.rooms()
+        await service.delete(room)
