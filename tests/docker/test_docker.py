@@ -182,19 +182,37 @@ def test_turn_s_configuration_is_read_by_the_real_program() -> None:
     assert "3478" in read.stdout
 
 
-@pytest.mark.parametrize("address", ["192.168.1.7", "10.0.0.1", "203.0.113.9"])
+@pytest.mark.parametrize(
+    "address", ["192.168.1.7", "10.0.0.1", "203.0.113.9", "223.255.255.255", "100.64.0.0"]
+)
 def test_an_address_in_the_network_is_taken(address: str) -> None:
     assert run("check-address.sh", address).returncode == 0
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["", "127.0.0.1", "0.0.0.0", "localhost", "my.host.example", "1.2.3", "::1", "1..2.3"],
+    ("address", "why"),
+    [
+        ("", "it is not set"),
+        ("127.0.0.1", "it means each container itself"),
+        ("127.1.2.3", "it means each container itself"),
+        ("0.0.0.0", "nobody can connect to it"),
+        ("169.254.3.4", "it was made up"),
+        ("224.0.0.1", "it is no single machine's"),
+        ("255.255.255.255", "it is no single machine's"),
+        *(
+            (name, "it is not an IPv4 address")
+            for name in ("localhost", "my.host.example", "1.2.3", "::1", "1..2.3", "1.2.3.4.5")
+        ),
+        *(
+            (name, "it is not an IPv4 address")
+            for name in ("10.0.0.256", "10.0.0.01", "10.0.0.1000")
+        ),
+    ],
 )
-def test_an_address_that_cannot_work_is_one_clear_sentence(address: str) -> None:
+def test_an_address_that_cannot_work_is_one_clear_sentence(address: str, why: str) -> None:
     refused = run("check-address.sh", address)
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"NODE_IP '{address}' cannot be used: ")
+    assert refused.stderr.startswith(f"NODE_IP '{address}' cannot be used: {why}")
     assert refused.stderr.count("\n") == 1
 
 
