@@ -53,6 +53,11 @@ RECORD = """
   read();
 }
 """
+# The panel is drawn anew about once a second.
+ALL_MEASURED = """taps => {
+  const {hud} = document.querySelector("[data-testid=hud]").dataset;
+  return JSON.parse(hud).key_to_photon_samples >= taps;
+}"""
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,7 @@ def play(page: Page, make_server: Callable[..., ServerProcess]) -> Play:
     for number in range(TAPS):
         page.keyboard.press("KeyW" if number % 2 else "KeyA", delay=40 + 7 * number)
         page.wait_for_timeout(60 + 13 * (number % 5))
-    last = hud(page)["sent_seq"]
-    page.wait_for_function("last => window.seen.said.at(-1).seq >= last", arg=last)
+    page.wait_for_function(ALL_MEASURED, arg=TAPS)
     figures = hud(page)
     seen = page.evaluate("() => window.seen")
     said = {each["atMs"]: each for each in seen["said"]}
