@@ -1,6 +1,7 @@
 /** Keyboard, pads and fingers of this page, led to the game or to what lies over it. */
 import { browserClock } from "./clock";
 import { type Axes, isStill, STILL } from "./input/axes";
+import { guardGestures } from "./input/gestures";
 import type { Shortcut } from "./input/keyboard";
 import { listenToKeyboard } from "./input/listen";
 import type { PadButton, PadLike } from "./input/padLayout";
@@ -82,6 +83,12 @@ export class Devices {
       shortcut: (shortcut) => this.#handlers.shortcut(shortcut),
       other: () => {
         if (this.#game.face === "paused" && !dialogOpen()) this.#game.pause(false);
+      },
+    });
+    guardGestures(document, {
+      playing: () => this.#playing(),
+      releaseAll: () => {
+        controls.releaseAll();
       },
     });
     for (const kind of ["gamepadconnected", "gamepaddisconnected"] as const) {

@@ -30,7 +30,7 @@ def at_the_crossroads(page: Page, tiny_server: ServerProcess) -> Page:
 def test_it_looks_well(page: Page, make_server: Callable[..., ServerProcess]) -> None:
     follow_a_link(page, make_server(veldt_disconnect_grace_seconds="60"))
     expect(page.get_by_test_id("reason")).to_contain_text("plays another place than the link")
-    expect(page.get_by_test_id("go-elsewhere")).to_have_text("Begin at The waterhole")
+    expect(page.get_by_test_id("go-elsewhere")).to_have_text("Begin: The waterhole")
     expect(page.get_by_test_id("go-elsewhere")).to_be_focused()
     faults = axe_faults(page)
     for name, (width, height) in SIZES.items():

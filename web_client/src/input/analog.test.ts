@@ -189,6 +189,35 @@ describe("Pads", () => {
     clock.step(LOOK_MS);
     expect(heard).toEqual(["found", "confirm", "confirm", "pause"]);
   });
+
+  it("the button that makes a pad known chooses, and does nothing else", () => {
+    const { clock, list, pads, heard } = play();
+    list[0] = pad([0, 0, 0, 0], { buttons: pressing(9) });
+    pads.look();
+    list[0] = pad([0, 0, 0, 0], { buttons: pressing() });
+    clock.step(LOOK_MS);
+    list[0] = pad([0, 0, 0, 0], { buttons: pressing(9) });
+    clock.step(LOOK_MS);
+    expect(heard).toEqual(["found", "pause"]);
+  });
+
+  it("two pads steer together, and each has buttons of its own", () => {
+    const { clock, list, pads, heard, last } = play();
+    list[0] = pad([0, 0, 0, 0]);
+    list[1] = pad([0, 0, 0, 0], { index: 1, mapping: "" });
+    pads.look();
+    list[0] = pad([0, -1, 0, 0], { buttons: pressing(0) });
+    list[1] = pad([0, 0, 1, 0], { index: 1, mapping: "" });
+    clock.step(LOOK_MS);
+    expect(last()).toMatchObject({ forward: 1, yaw: 1 });
+    list[1] = pad([0, 1, 0, 0], { index: 1, mapping: "", buttons: pressing(0) });
+    clock.step(LOOK_MS);
+    expect(last()).toEqual(STILL); // one pulls ahead, the other back
+    expect(heard).toEqual(["found", "found", "confirm", "confirm"]);
+    list[0] = null;
+    clock.step(LOOK_MS);
+    expect(last()?.forward).toBe(-1); // the other one steers on
+  });
 });
 
 describe("TouchSticks", () => {

@@ -9,6 +9,7 @@ const down = (code: string, more: Partial<KeyDown> = {}): KeyDown => ({
   ctrlKey: false,
   metaKey: false,
   altGraph: false,
+  isComposing: false,
   inTextField: false,
   ...more,
 });

@@ -26,6 +26,7 @@ export interface KeyDown {
   readonly ctrlKey: boolean;
   readonly metaKey: boolean;
   readonly altGraph: boolean;
+  readonly isComposing: boolean; // an input method makes a character of it
   readonly inTextField: boolean;
 }
 
@@ -42,11 +43,24 @@ export const SHORTCUTS: Readonly<Record<string, Shortcut>> = {
 /** Keys that would scroll the page or press a focused button. */
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Space"]);
 
-/** Keys by which people move about a page, and keys that are held for others. */
-const BROWSING = new Set(["Tab", "Enter", "Shift", "Control", "Meta", "AltGraph", "CapsLock"]);
+/** Keys by which people move about a page, that are held for others, or that are the machine's own. */
+const NOT_OURS =
+  /^(Tab|Enter|Shift|Control|Meta|OS|AltGraph|(Caps|Num|Scroll)Lock|ContextMenu|PrintScreen|F\d+|Fn.*|(Audio|Media|Browser|Launch|Brightness).*|Power|WakeUp|Unidentified|)$/;
+
+/**
+ * Where a key is. Keyboards on glass and some remote ones do not say it; then a letter counts as
+ * the key that it is on most keyboards.
+ */
+export function codeOf({ code, key }: Pick<KeyDown, "code" | "key">): string {
+  if (code !== "" && code !== "Unidentified") return code;
+  if (/^[a-z]$/i.test(key)) return `Key${key.toUpperCase()}`;
+  if (/^[0-9]$/.test(key)) return `Digit${key}`;
+  if (key === " ") return "Space";
+  return /^(Arrow\w+|Escape|Enter)$/.test(key) ? key : "";
+}
 
 export function meaningOf(event: KeyDown, legend: (code: string) => boolean): KeyMeaning {
-  if (event.inTextField) return { kind: "none" };
+  if (event.inTextField || event.isComposing) return { kind: "none" };
   if (event.key === "Alt") return { kind: "alt" };
   // Ctrl+R, ⌘W and their like belong to the browser. AltGr says Ctrl too.
   if (event.metaKey || (event.ctrlKey && !event.altGraph)) return { kind: "none" };
@@ -57,7 +71,7 @@ export function meaningOf(event: KeyDown, legend: (code: string) => boolean): Ke
   if (event.key === "?") return { kind: "shortcut", shortcut: "help" };
   const shortcut = SHORTCUTS[event.code];
   if (shortcut !== undefined) return { kind: "shortcut", shortcut };
-  return { kind: BROWSING.has(event.key) ? "none" : "other" };
+  return { kind: NOT_OURS.test(event.key) ? "none" : "other" };
 }
 
 /** Whether the browser must not do its own thing with a key of the legend while playing. */

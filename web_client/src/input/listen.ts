@@ -1,4 +1,4 @@
-import { endsEverything, type KeyMeaning, meaningOf, scrolls, type Shortcut } from "./keyboard";
+import { codeOf, endsEverything, type KeyMeaning, meaningOf, scrolls, type Shortcut } from "./keyboard";
 
 export interface KeyboardHandlers {
   readonly legend: (code: string) => boolean;
@@ -22,12 +22,13 @@ export function listenToKeyboard(window: Window, handlers: KeyboardHandlers): ()
   const down = (event: KeyboardEvent): void => {
     const meaning: KeyMeaning = meaningOf(
       {
-        code: event.code,
+        code: codeOf(event),
         key: event.key,
         repeat: event.repeat,
         ctrlKey: event.ctrlKey,
         metaKey: event.metaKey,
         altGraph: event.getModifierState("AltGraph"),
+        isComposing: event.isComposing,
         inTextField: isTextField(event.target),
       },
       handlers.legend,
@@ -54,8 +55,9 @@ export function listenToKeyboard(window: Window, handlers: KeyboardHandlers): ()
   };
   const up = (event: KeyboardEvent): void => {
     if (event.key === "Alt" && handlers.playing()) event.preventDefault();
-    if (endsEverything(event.code)) handlers.releaseAll();
-    else handlers.released(event.code);
+    const code = codeOf(event);
+    if (endsEverything(code)) handlers.releaseAll();
+    else handlers.released(code);
   };
 
   window.addEventListener("keydown", down, { signal });

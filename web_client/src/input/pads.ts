@@ -14,6 +14,7 @@ export interface PadHandlers {
 interface Met {
   readonly id: string;
   readonly layout: PadLayout;
+  buttons: ReadonlySet<PadButton> | null; // that were down at the last look; null before any
   armed: boolean; // its sticks have been in the middle, so what leans is meant
 }
 
@@ -27,7 +28,6 @@ export class Pads {
   readonly #read: () => readonly (PadLike | null)[];
   readonly #handlers: PadHandlers;
   readonly #met = new Map<number, Met>();
-  #buttons: ReadonlySet<PadButton> = new Set();
   #steered: Axes = STILL;
   #awake = true;
   #cancel: (() => void) | null = null;
@@ -87,25 +87,24 @@ export class Pads {
     }
     for (const pad of pads) {
       if (this.#met.has(pad.index)) continue;
-      this.#met.set(pad.index, { id: pad.id, layout: layoutOf(pad), armed: false });
+      this.#met.set(pad.index, { id: pad.id, layout: layoutOf(pad), buttons: null, armed: false });
       this.#handlers.found(pad.id);
     }
   }
 
   #take(pads: readonly PadLike[]): void {
-    const buttons = new Set<PadButton>();
+    const fresh: PadButton[] = [];
     const wishes: Axes[] = [];
     for (const pad of pads) {
       const met = this.#met.get(pad.index);
       if (met === undefined) continue;
-      const { walk, look, buttons: pressed } = readPad(pad, met.layout);
-      for (const button of pressed) buttons.add(button);
+      const { walk, look, buttons } = readPad(pad, met.layout);
+      for (const button of buttons) if (isFresh(button, met.buttons)) fresh.push(button);
+      met.buttons = buttons;
       const axes = axesOf(walk, look);
       if (isStill(together([axes]))) met.armed = true;
       if (met.armed) wishes.push(axes);
     }
-    const fresh = [...buttons].filter((button) => !this.#buttons.has(button));
-    this.#buttons = buttons;
     this.#steer(together(wishes));
     for (const button of fresh) this.#handlers.pressed(button);
   }
@@ -115,4 +114,9 @@ export class Pads {
     this.#steered = axes;
     this.#handlers.steer(axes);
   }
+}
+
+/** Browsers show a pad once a button is down: that one says "here I am", or means the choice. */
+function isFresh(button: PadButton, before: ReadonlySet<PadButton> | null): boolean {
+  return before === null ? button === "confirm" : !before.has(button);
 }

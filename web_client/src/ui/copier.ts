@@ -19,16 +19,20 @@ export class Copier {
       { class: "help glass", testid: "copy-by-hand", "aria-labelledby": "copy-title" },
       el("h2", { id: "copy-title" }, "Copy it by hand"),
       el(
-        "p",
-        { class: "devices" },
-        "This browser does not let the page copy. The text below is marked: " +
-          "press Ctrl+C (⌘C on a Mac), or hold a finger on it.",
-      ),
-      this.#field,
-      el(
         "div",
-        { class: "actions" },
-        button("Close", "copy-close", () => { this.element.close(); }, "main"),
+        { class: "help-parts" },
+        el(
+          "p",
+          { class: "devices" },
+          "This browser does not let the page copy. The text below is marked: " +
+            "press Ctrl+C (⌘C on a Mac), or hold a finger on it.",
+        ),
+        this.#field,
+        el(
+          "div",
+          { class: "actions" },
+          button("Close", "copy-close", () => { this.element.close(); }, "main"),
+        ),
       ),
     );
   }

@@ -93,6 +93,7 @@ export class KeyCaps {
       el("span", { class: "sign", "aria-hidden": "true" }, labelOf(code, this.#layout)),
     );
     cap.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return; // a right click is no press
       event.preventDefault(); // the focus stays with the game
       try {
         cap.setPointerCapture(event.pointerId);
@@ -106,9 +107,6 @@ export class KeyCaps {
         this.#handlers.release(code, holder(event));
       });
     }
-    cap.addEventListener("contextmenu", (event) => {
-      event.preventDefault(); // a long touch is a held key
-    });
     return cap;
   }
 }

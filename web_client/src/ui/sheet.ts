@@ -42,6 +42,11 @@ export class Sheet {
     this.#actions = actions;
     this.#stepIn = button("", "step-in", actions.stepIn, "main");
     this.#stepIn.classList.add("turn");
+    // A click or tap beside the button goes on too.
+    this.element.addEventListener("click", ({ target }) => {
+      if (this.#face !== "paused") return;
+      if (target instanceof Element && target.closest("button") === null) actions.pause(false);
+    });
   }
 
   render(game: Game): void {
@@ -115,8 +120,8 @@ export class Sheet {
         return {
           title: "Where to?",
           actions: [
-            button(`Begin at ${titleOf(game, game.elsewhere)}`, "go-elsewhere", actions.goElsewhere, "main"),
-            button(`Go on at ${titleOf(game, game.start)}`, "go-on", () => { actions.goOn(); }),
+            button(`Begin: ${titleOf(game, game.elsewhere)}`, "go-elsewhere", actions.goElsewhere, "main"),
+            button(`Go on: ${titleOf(game, game.start)}`, "go-on", () => { actions.goOn(); }),
           ],
         };
       case "waiting":

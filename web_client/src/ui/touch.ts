@@ -29,6 +29,9 @@ export class Touch {
         if (this.#sticks.up(event.pointerId)) this.#changed();
       });
     }
+    document.addEventListener("pointerdown", ({ pointerType }) => {
+      if (pointerType === "mouse") document.body.classList.remove("by-touch");
+    });
     // Older Safari scrolls and zooms although `touch-action` says no.
     stage.addEventListener("touchstart", (event) => {
       if (handlers.playing() && event.cancelable) event.preventDefault();
