@@ -17,6 +17,7 @@ from livekit import api
 
 TOOL = Path(__file__).parents[1] / "tools" / "livekit-server.sh"
 START_SECONDS = 30.0
+HOST = "127.0.0.1"
 
 
 def livekit_binary() -> str:
@@ -42,24 +43,26 @@ def free_ports(count: int) -> list[int]:
 class LiveKitServer:
     """One livekit-server process. `restart` keeps its ports and keys."""
 
-    def __init__(self, folder: Path, *, webhook: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, webhook: str | None = None, host: str = HOST, interface: str = "lo"
+    ) -> None:
         self.port, tcp, self.udp_port = free_ports(3)
         self.key, self.secret = "test" + secrets.token_hex(4), secrets.token_hex(24)
-        self.url = f"ws://127.0.0.1:{self.port}"
-        self.http = f"http://127.0.0.1:{self.port}"
+        self.url = f"ws://{host}:{self.port}"
+        self.http = f"http://{host}:{self.port}"
         self.log = folder / "livekit-server.log"
         self._config = folder / "livekit.yaml"
         self._process: subprocess.Popen[bytes] | None = None
         config: dict[str, Any] = {
             "port": self.port,
-            "bind_addresses": ["127.0.0.1"],
+            "bind_addresses": [host],
             "rtc": {
                 "tcp_port": tcp,
                 "udp_port": self.udp_port,
                 "use_external_ip": False,
-                "node_ip": "127.0.0.1",
-                "enable_loopback_candidate": True,
-                "interfaces": {"includes": ["lo"]},
+                "node_ip": host,
+                "enable_loopback_candidate": interface == "lo",
+                "interfaces": {"includes": [interface]},
             },
             "room": {"auto_create": False},
             "keys": {self.key: self.secret},
@@ -79,11 +82,22 @@ class LiveKitServer:
             "livekit_api_secret": self.secret,
         }
 
+    def command(self) -> list[str]:
+        """Its command line."""
+        return [livekit_binary(), "--config", str(self._config)]
+
+    def answers(self) -> bool:
+        """Whether it is up."""
+        try:
+            return httpx.get(self.http, timeout=2).status_code == 200
+        except httpx.HTTPError:
+            return False
+
     def start(self) -> Self:
         """Spawn and wait until it answers; shows its output if it does not."""
         log = self.log.open("ab")
         self._process = subprocess.Popen(
-            [livekit_binary(), "--config", str(self._config)],
+            self.command(),
             stdout=log,
             stderr=subprocess.STDOUT,
             env={key: value for key, value in os.environ.items() if "LIVEKIT" not in key},
@@ -93,11 +107,9 @@ class LiveKitServer:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
-            try:
-                if httpx.get(self.http, timeout=2).status_code == 200:
-                    return self
-            except httpx.HTTPError:
-                time.sleep(0.05)
+            if self.answers():
+                return self
+            time.sleep(0.05)
         self.stop()
         raise RuntimeError(f"livekit-server did not come up:\n{self.output()}")
 

@@ -1,0 +1,116 @@
+"""Row A3 of the reports: reloads at the machine's own address, with somebody else there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright
+
+from tests.e2e.conftest import FLAGS
+from tests.e2e.detour import PICTURES
+from tests.e2e.player import enter, wait_for
+from tests.e2e.server import ServerProcess
+from tests.fakes.own_address import ADDRESS, LAN, OwnAddress
+from tests.livekit_server import LiveKitServer
+
+pytestmark = pytest.mark.timeout(240)
+RELOADS = 10
+# For how long this page itself could do nothing: the machine was busy, and nobody is to blame.
+TICKS = """
+window.busy = {longest: 0, sum: 0, last: performance.now()};
+setInterval(() => {
+  const late = Math.max(0, performance.now() - busy.last - 100);
+  Object.assign(busy, {longest: Math.max(busy.longest, late), sum: busy.sum + late,
+                       last: performance.now()});
+}, 50);
+"""
+LONGEST_STALL = """() => {
+  const {pictures, busy} = window;
+  return Math.max(...pictures.slice(1).map((at, k) => at - pictures[k])) - busy.longest;
+}"""
+
+
+class ServerThere(ServerProcess):
+    """A server that is bound to the machine's own address, which is an explicit choice."""
+
+    def __init__(self, lan: OwnAddress, log: Path, **settings: str) -> None:
+        super().__init__(log, "--host", ADDRESS, veldt_public_play="true", **settings)
+        self.url = f"http://{ADDRESS}:{self.port}"
+        self._lan = lan
+
+    def command(self, *arguments: str) -> list[str]:
+        return self._lan.enter(*super().command(*arguments))
+
+    def ready(self) -> bool:
+        return self._lan.answers(f"{self.url}/readyz")
+
+
+class LiveKitThere(LiveKitServer):
+    """The same of LiveKit."""
+
+    def __init__(self, lan: OwnAddress, folder: Path) -> None:
+        super().__init__(folder, host=ADDRESS, interface=LAN)
+        self._lan = lan
+
+    def command(self) -> list[str]:
+        return self._lan.enter(*super().command())
+
+    def answers(self) -> bool:
+        return self._lan.answers(self.http)
+
+
+@pytest.fixture
+def lan() -> Iterator[OwnAddress]:
+    if not OwnAddress.possible():
+        pytest.skip("making a network namespace needs root")
+    with OwnAddress() as lan:
+        yield lan
+
+
+@pytest.fixture
+def server(lan: OwnAddress, transport: str, tmp_path: Path) -> Iterator[ServerThere]:
+    livekit = LiveKitThere(lan, tmp_path / "livekit").start() if transport == "livekit" else None
+    settings = livekit.settings if livekit is not None else {}
+    server = ServerThere(lan, tmp_path / "server.log", veldt_world="marker", **settings).start()
+    yield server
+    server.stop()
+    if livekit is not None:
+        livekit.stop()
+
+
+@pytest.fixture
+def browser_there(
+    playwright: Playwright, chromium_path: str, lan: OwnAddress, tmp_path: Path
+) -> Iterator[Browser]:
+    """Chromium as it ships, host addresses hidden behind mDNS names."""
+    launcher = tmp_path / "chromium"
+    launcher.write_text(f'#!/bin/sh\nexec {" ".join(lan.enter(chromium_path))} "$@"\n')
+    launcher.chmod(0o755)
+    browser = playwright.chromium.launch(
+        executable_path=launcher, args=FLAGS, ignore_default_args=["--headless"]
+    )
+    yield browser
+    browser.close()
+
+
+def test_every_reload_brings_a_moving_picture_and_stops_nobody_else(
+    browser_there: Browser, open_page: Callable[..., Page], server: ServerThere
+) -> None:
+    """A3, with the browser's defaults."""
+    other = open_page(within=browser_there, script=PICTURES + TICKS)
+    enter(other, server)
+    page = open_page(within=browser_there, script=PICTURES + TICKS)
+    enter(page, server)
+    took = []
+    for _ in range(RELOADS):
+        page.reload()
+        wait_for(page, "playing")
+        page.wait_for_function("() => window.pictures.length > 8")
+        took.append(page.evaluate("() => (window.pictures[2] - window.busy.sum) / 1000"))
+    stood = other.evaluate(LONGEST_STALL) / 1000
+    print("seconds to a moving picture", took, "the other one stood for", stood)
+    assert max(took) <= 5
+    assert stood <= 1
+    wait_for(other, "playing", 5)
