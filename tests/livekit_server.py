@@ -141,3 +141,9 @@ class LiveKitServer:
                 )
                 found[room.name] = sorted(one.identity for one in inside.participants)
             return found
+
+    async def remove(self, room: str, identity: str) -> None:
+        """Put somebody out, as LiveKit does with whoever it has lost."""
+        async with api.LiveKitAPI(self.http, self.key, self.secret) as lk:
+            who = api.RoomParticipantIdentity(room=room, identity=identity)
+            await lk.room.remove_participant(who)

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import get_args
 
 import httpx
 import numpy as np
 import pytest
 
 from pipeline.testworlds.marker import Marker, read_marker
+from server.protocol.command import Command
+from server.protocol.rooms import WORKER
+from server.transports.base import Topic
+from server.transports.livekit.transport import ALIVE
 from tests.e2e.livekit.scripted import Players, Session
 from tests.e2e.server import ServerProcess
+from tests.e2e.test_leaks import SLACK, Held, settled
 from tests.fakes.livekit_player import LiveKitPlayer
 from tests.fakes.waiting import until
+from tests.livekit_server import LiveKitServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+WARM, SPECTATORS = 4, 20
 
 
 def marker(player: LiveKitPlayer) -> Marker | None:
@@ -46,6 +57,43 @@ async def watch(session: Session, http: httpx.AsyncClient, ticket: dict[str, str
     return spectator
 
 
+def told(player: LiveKitPlayer) -> list[str]:
+    """What the worker has said of the session and its rules, oldest first."""
+    return [message["type"] for message in player.of("state") + player.of("error")]
+
+
+def every_command(spectator: LiveKitPlayer) -> list[dict[str, object]]:
+    """One of each kind that the protocol knows."""
+    given: dict[str, dict[str, object]] = {
+        "hello": {"nonce": spectator.nonce, "version": 1},
+        "prompt": {"text": "mine"},
+        "grant": {"to": spectator.who},
+    }
+    union, _ = get_args(Command)
+    kinds = [get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(union)]
+    assert set(given) < set(kinds)
+    return [{"type": kind, **given.get(kind, {})} for kind in kinds]
+
+
+async def say_everything(spectator: LiveKitPlayer) -> None:
+    """Try each command, keys, the worker's own topics, and rubbish; to all and to the worker."""
+    commands = [json.dumps({"id": "s", **body}).encode() for body in every_command(spectator)]
+    messages: list[tuple[str, bytes]] = [(Topic.COMMAND, command) for command in commands]
+    state = {"state": "closed", "reason": "left", "paused": False}
+    messages += [
+        (Topic.STATUS, json.dumps({"type": "state", **state}).encode()),
+        (ALIVE, b"alive?"),
+        ("veldt.other", b"\0"),
+        ("", commands[0]),
+    ]
+    me = spectator.room.local_participant
+    for topic, payload in messages:
+        for to in ([], [WORKER]):
+            with suppress(LiveKitPlayer.Unreachable):
+                await me.publish_data(payload, topic=topic, destination_identities=to)
+    await spectator.keys("KeyW", presses={"KeyW": 9})
+
+
 async def test_a_link_lets_others_watch_and_nothing_else(
     make_server: Callable[..., ServerProcess], make_players: Callable[[ServerProcess], Players]
 ) -> None:
@@ -68,16 +116,20 @@ async def test_a_link_lets_others_watch_and_nothing_else(
     assert (await http.delete(session.path, headers=ticket)).status_code == 404
     assert (await http.post(f"{session.path}/watch", headers=session.headers)).status_code == 404
 
-    for _ in range(10):
-        await spectator.command(type="hello", nonce=spectator.nonce, version=1)
-        await spectator.command(type="grant", to=spectator.who)
-        await spectator.command(type="stop")
-        await spectator.keys("KeyW", presses={"KeyW": 9})
-    await asyncio.sleep(1)
+    before = told(player)
+    for _ in range(3):
+        await say_everything(spectator)
+    await player.keys("KeyD")  # the player is heard, after all that
+    await player.until(lambda: held(player) == {"KeyD"})
+    await player.keys()
+    await player.until(lambda: held(player) == frozenset())
     seen = marker(player)
     assert seen is not None
-    assert (seen.held, seen.presses) == (frozenset(), 0)
-    assert spectator.of("ack") == []
+    assert seen.presses == 0
+    assert seen.seq == player.seq
+    assert spectator.of("ack") == spectator.of("hello") == []
+    assert told(player) == before, "somebody else moved the session"
+    assert {chunk["epoch"] for chunk in player.of("chunk")} == {0}
     assert (await session.view())["status"] == "running"
     await spectator.aclose()
     assert await session.leave() in (202, 204)
@@ -112,6 +164,49 @@ async def test_the_player_hands_over_the_controls_and_takes_them_back(
     await player.keys("KeyD")
     await player.until(lambda: held(player) == {"KeyD"})
     await spectator.aclose()
+
+
+async def test_spectators_come_and_go_and_leave_nothing(
+    make_server: Callable[..., ServerProcess],
+    make_players: Callable[[ServerProcess], Players],
+    livekit_server: LiveKitServer,
+) -> None:
+    """Two dozen of them, half without a goodbye; the session is as it was before."""
+    server = make_server(veldt_world="marker")
+    players = make_players(server)
+    session = await players.playing()
+    player, ticket = session.player, await link(session, players.http)
+    [room] = [name for name in await livekit_server.rooms() if session.id in name]
+
+    async def come_and_go(number: int) -> None:
+        spectator = await watch(session, players.http, ticket)
+        await spectator.until(lambda: len(spectator.frames) > 2)
+        if number % 2:
+            await spectator.command(type="stop")
+            await livekit_server.remove(room, spectator.who)
+        await spectator.aclose()
+
+    async def alone() -> bool:
+        return (await livekit_server.rooms())[room] == [player.who, WORKER]
+
+    for number in range(WARM):
+        await come_and_go(number)
+    await until(alone, 10)
+    early, before = Held.by(server), told(player)
+    for _ in range(SPECTATORS // 4):
+        await asyncio.gather(*(come_and_go(number) for number in range(4)))
+    await until(alone, 10)
+    await settled(server, early)
+    late = Held.by(server)
+    print("after", WARM, asdict(early), "after", WARM + SPECTATORS, asdict(late))
+    assert late.descriptors <= early.descriptors + SLACK
+    assert late.threads <= early.threads + SLACK
+    assert late.children == early.children
+    assert told(player) == before
+    seen = len(player.frames)
+    await player.keys("KeyW")
+    await player.until(lambda: held(player) == {"KeyW"} and len(player.frames) > seen + 10)
+    assert await session.leave() in (202, 204)
 
 
 async def test_direct_webrtc_says_that_nobody_can_watch(tmp_path) -> None:
