@@ -18,27 +18,17 @@ from tests.docker.composed import ROOT, SET_UP
 from tests.docker.composition import CONTAINERS, Composition, image_health, visit
 from tests.docker.network import NODE_IP, PLAYER, DockerNetwork
 
+NAME = "turn.example.org"
 SETTINGS = {
     **SET_UP,
     "NODE_IP": NODE_IP,
     "VELDT_PUBLISH": "0.0.0.0",
     "VELDT_WORLD": "marker",
-    "TURN_DOMAIN": "turn.example.org",
+    "TURN_DOMAIN": NAME,
 }
 TURN = ("compose.yaml", "compose.turn.yaml")
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("certificates")
-    name = SETTINGS["TURN_DOMAIN"]
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    named = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
-    files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
-    subprocess.run([*make, *named, *files], check=True, capture_output=True)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +78,46 @@ def test_where_neither_passes_turn_brings_it(composition: Composition) -> None:
     assert route(composition) == "udp 7882"  # which the player cannot reach: the relay does
 
 
-def test_turn_answers_over_tls_on_port_443(composition: Composition, certificates: Path) -> None:
-    tls = {**SETTINGS, "TURN_CERTIFICATES": str(certificates)}
+@pytest.fixture(scope="module")
+def with_tls(
+    composition: Composition, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Composition, Path]:
+    """The same with TURN over TLS, and the certificate of its name."""
+    folder = tmp_path_factory.mktemp("certificates")
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    named = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
+    files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
+    subprocess.run([*make, *named, *files], check=True, capture_output=True)
+    tls = {**SETTINGS, "TURN_CERTIFICATES": str(folder)}
     composition.change(*TURN, "compose.turn-tls.yaml", **tls)
-    chain = str(certificates / "fullchain.pem")
-    program = [sys.executable, "-m", "tests.docker.allocate", NODE_IP, tls["TURN_DOMAIN"], chain]
-    asked = subprocess.run(
-        composition.network.argv("player", *program),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert asked.stdout == "401 livekit\n", asked.stderr
+    return composition, folder / "fullchain.pem"
+
+
+def of_the_player(composition: Composition, module: str, *words: str) -> str:
+    """What a program on the player's machine prints."""
+    argv = composition.network.argv(PLAYER, sys.executable, "-m", module, *words)
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr + composition.network.log("livekit").read_text()
+    return done.stdout
+
+
+def test_turn_shows_its_certificate_and_asks_for_credentials(
+    with_tls: tuple[Composition, Path],
+) -> None:
+    composition, certificate = with_tls
+    asked = of_the_player(composition, "tests.docker.allocate", NODE_IP, NAME, str(certificate))
+    assert asked == "401 livekit\n"
+
+
+def test_where_only_tls_passes_a_browser_plays_through_turn(
+    with_tls: tuple[Composition, Path],
+) -> None:
+    composition, _ = with_tls
+    chromium = subprocess.run(
+        ["bash", str(ROOT / "tools/chromium.sh")], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for protocol, port in (("udp", 7882), ("tcp", 7881), ("udp", 3478)):
+        composition.network.refuse(protocol, port)
+    page = (chromium, f"http://{NODE_IP}:8000", NAME, NODE_IP)
+    used = json.loads(of_the_player(composition, "tests.docker.browser", *page))
+    assert used == [["tls", f"turns:{NAME}:443?transport=tcp"]]
