@@ -243,6 +243,11 @@ class SessionLife:
         return self._lost_at is not None
 
     @property
+    def played(self) -> bool:
+        """Whether somebody is connected to it, as far as is known."""
+        return self._state in _ON_THE_WORKER and not self.lost
+
+    @property
     def ended(self) -> bool:
         """Whether it is over and holds nothing."""
         return self._state in TERMINAL

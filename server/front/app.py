@@ -95,6 +95,8 @@ def _room_keeper(settings: Settings, service: SessionService) -> RoomKeeper | No
         settings.rooms,
         lambda: [record.id for record in service.live()],
         every_seconds=settings.reconcile_seconds,
+        played=lambda: [record.id for record in service.live() if record.life.played],
+        on_lost=service.doubt,
     )
     service.on_over(lambda record: keeper.hint())
     return keeper

@@ -1,25 +1,22 @@
-"""What the front door does at LiveKit: clean up after workers, and hear its hints.
+"""What the front door does at LiveKit: clean up after workers, and find players who are gone.
 
 Workers make and delete the rooms of their sessions. What a dead one has left behind is found here:
-every room whose name says that it is of this service, and whose session is over. LiveKit's webhooks
-are only hints to look sooner; nothing else is believed of them.
+every room whose name says that it is of this service, and whose session is over. And the other way
+round: a session that is played, as far as its worker knows, while its room is gone or nobody is in
+it. Its worker is told to look. LiveKit's webhooks are only hints to look sooner.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
-from server.front.errors import BadSignature
-from server.protocol.rooms import session_of
+from server.protocol.rooms import WORKER, room_name, session_of
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -29,7 +26,7 @@ log = structlog.get_logger(__name__)
 CALL_SECONDS: Final = 5.0
 SETTLE_SECONDS: Final = 1.0  # from a hint to the look: workers delete their rooms themselves
 LAST_SECONDS: Final = 2.0  # for the look at the end
-CLOCK_SECONDS: Final = 60.0  # that two clocks may differ
+LACKS_IN_A_ROW: Final = 2  # looks, so that somebody who is just joining is no fault
 
 
 def livekit_sources(url: str | None) -> tuple[str, ...]:
@@ -55,31 +52,15 @@ def strays(rooms: Iterable[str], prefix: str, live: Iterable[str]) -> list[str]:
     ]
 
 
-def check_webhook(authorization: str, body: bytes, key: str, secret: str) -> None:
-    """Raise `BadSignature` unless LiveKit has signed exactly this body, not long ago."""
-    import jwt  # comes with the extra `livekit`
-
-    try:
-        claims = jwt.decode(
-            authorization.removeprefix("Bearer ").strip(),
-            secret,
-            algorithms=["HS256"],
-            issuer=key,
-            leeway=CLOCK_SECONDS,
-            options={"require": ["exp", "iss", "sha256"]},
-        )
-    except jwt.InvalidTokenError:
-        raise BadSignature("this was not signed with this service's LiveKit key") from None
-    digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
-    if not hmac.compare_digest(str(claims["sha256"]), digest):
-        raise BadSignature("the signature is of another body")
-
-
 class Rooms(Protocol):
     """LiveKit's rooms from outside."""
 
     async def names(self) -> Sequence[str]:
         """Of every room."""
+        ...
+
+    async def inside(self, room: str) -> frozenset[str]:
+        """Who is in it; nobody where there is no such room."""
         ...
 
     async def delete(self, room: str) -> None:
@@ -92,7 +73,10 @@ class Rooms(Protocol):
 
 
 class RoomKeeper:
-    """Looks for strays: at the start, every `every_seconds`, after hints, and at the end."""
+    """Looks for strays: at the start, every `every_seconds`, after hints, and at the end.
+
+    Every `every_seconds` it looks for lost players too.
+    """
 
     def __init__(
         self,
@@ -102,12 +86,29 @@ class RoomKeeper:
         *,
         every_seconds: float,
         settle_seconds: float = SETTLE_SECONDS,
+        played: Callable[[], Iterable[str]] = tuple,
+        on_lost: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
+        """`live` and `played` name sessions; `on_lost` hears of one whose players seem to be gone.
+
+        Args:
+            rooms: LiveKit's.
+            prefix: Of this service's rooms.
+            live: Whose rooms are no strays.
+            every_seconds: Between two looks without a hint.
+            settle_seconds: From a hint to the look.
+            played: Those who believe that a player is connected now.
+            on_lost: Has the worker of a session find out.
+        """
         self.removed = 0
+        self.lost = 0
         self.reachable: bool | None = None
         self.looked_at: float | None = None  # monotonic seconds
         self._rooms, self._prefix, self._live = rooms, prefix, live
         self._every, self._settle = every_seconds, settle_seconds
+        self._played, self._on_lost = played, on_lost
+        self._lacks: dict[str, int] = {}  # session → looks in a row that found nobody
+        self._compare_at = time.monotonic()
         self._hint = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -127,6 +128,9 @@ class RoomKeeper:
                 await self._rooms.delete(room)
                 self.removed += 1
                 log.info("stray_room_removed", room=room)
+            if self._on_lost is not None and time.monotonic() >= self._compare_at:
+                self._compare_at = time.monotonic() + self._every
+                await self._find_lost(self._on_lost)
         except RoomsUnreachable as error:
             if self.reachable is not False:
                 log.warning("livekit_unreachable", error=str(error))
@@ -147,6 +151,21 @@ class RoomKeeper:
             async with asyncio.timeout(LAST_SECONDS):
                 await self.look()
         await self._rooms.aclose()
+
+    async def _find_lost(self, on_lost: Callable[[str], Awaitable[None]]) -> None:
+        """Compare what workers believe with who is in the rooms."""
+        lacks = dict[str, int]()
+        for session in list(self._played()):
+            inside = await self._rooms.inside(room_name(self._prefix, session))
+            if WORKER not in inside or inside == {WORKER}:
+                lacks[session] = self._lacks.get(session, 0) + 1
+        self._lacks = lacks
+        for session in {*lacks} & {*self._played()}:
+            if lacks[session] >= LACKS_IN_A_ROW:
+                del lacks[session]
+                self.lost += 1
+                log.warning("room_without_players", session_id=session)
+                await on_lost(session)
 
     async def _run(self) -> None:
         while True:
@@ -191,6 +210,17 @@ class LiveKitRooms:
         except self._faults as error:
             raise RoomsUnreachable(str(error) or type(error).__name__) from error
         return [room.name for room in listed.rooms]
+
+    async def inside(self, room: str) -> frozenset[str]:
+        """Who is in it; nobody where there is no such room."""
+        try:
+            request = self._request.ListParticipantsRequest(room=room)
+            listed = await self._api.room.list_participants(request)
+        except self._faults as error:
+            if getattr(error, "code", None) == "not_found":
+                return frozenset()
+            raise RoomsUnreachable(str(error) or type(error).__name__) from error
+        return frozenset(one.identity for one in listed.participants)
 
     async def delete(self, room: str) -> None:
         """Put everybody out."""

@@ -155,6 +155,11 @@ class _RoomsCollector(Collector):
             "Rooms of sessions that were over.",
             value=self._keeper.removed,
         )
+        yield CounterMetricFamily(
+            "veldt_livekit_lost",
+            "Sessions that were played, as far as their worker knew, with nobody in their room.",
+            value=self._keeper.lost,
+        )
 
 
 def _merge(families: dict[str, Metric], worker: str, samples: Iterable[Sample]) -> None:

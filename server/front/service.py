@@ -31,10 +31,12 @@ from server.protocol.http import (
     SpectatorLink,
 )
 from server.protocol.worker import (
+    CheckRoom,
     Connected,
     ConnectSession,
     Failure,
     StartPointContent,
+    WorkerGone,
     WorkerReply,
     WorldContent,
 )
@@ -291,6 +293,13 @@ class SessionService:
     def live(self) -> tuple[SessionRecord, ...]:
         """Every session that is not over."""
         return self._ledger.live()
+
+    async def doubt(self, session: str) -> None:
+        """Nobody seems to be in a session's room: its worker finds out, and tells what is so."""
+        record = self._lives.ledger.find(session)
+        if record is not None and not record.ending:
+            with suppress(WorkerGone):  # then the session is over
+                await self._lives.call(record.worker, CheckRoom(session=session))
 
     def occupancy(self) -> Occupancy:
         """Seats by what they are."""

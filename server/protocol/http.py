@@ -67,6 +67,8 @@ class Connect(WireModel):
 
     sdp: str | None = Field(default=None, max_length=65_536)
     take_over: bool = False
+    # Whether this browser can read the metadata of frames; else `frames` messages tell of them.
+    frame_metadata: bool = True
 
 
 class SpectatorLink(WireModel):

@@ -94,6 +94,13 @@ class CloseSession(WireModel):
     reason: EndReason
 
 
+class CheckRoom(WireModel):
+    """LiveKit seems to know otherwise who is in a session's room: look, and go on from there."""
+
+    type: Literal["check_room"] = "check_room"
+    session: str
+
+
 class Shutdown(WireModel):
     """Close every session and exit within `seconds`."""
 
@@ -108,7 +115,7 @@ class Ping(WireModel):
 
 
 WorkerRequest = Annotated[
-    ConnectSession | CloseSession | Shutdown | Ping, Field(discriminator="type")
+    ConnectSession | CloseSession | CheckRoom | Shutdown | Ping, Field(discriminator="type")
 ]
 
 

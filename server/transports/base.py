@@ -57,6 +57,9 @@ class ConnectOffer:
 
     sdp: str | None = None
     take_over: bool = False
+    frame_metadata: bool = (
+        True  # whether it can read what frames carry; else it is told by `frames`
+    )
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,13 @@ class MediaTransport(Protocol):
 
         Whoever gets them is told to the sink as `joined`. False where `by` may not, or where
         nobody of that name watches.
+        """
+        ...
+
+    def doubt(self) -> None:
+        """Somebody outside believes that those who are here are gone: find out, soon.
+
+        Whoever is gone is told to the sink as `left`. Nothing to do where connections end here.
         """
         ...
 

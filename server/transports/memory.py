@@ -108,6 +108,9 @@ class MemoryTransport:
         """Nobody watches."""
         return False
 
+    def doubt(self) -> None:
+        """Connections end in this process: who is here is known."""
+
     async def aclose(self) -> None:
         """Close every connection; the sink hears nothing more."""
         self._closed = True

@@ -113,6 +113,9 @@ class WebRtcTransport:
         """Nobody watches."""
         return False
 
+    def doubt(self) -> None:
+        """Connections end in this process: who is here is known."""
+
     async def aclose(self) -> None:
         """Close every connection; idempotent; the sink is silent from now on."""
         self._closed = True

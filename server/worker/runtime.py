@@ -27,6 +27,7 @@ from pipeline.streaming.trace import TraceRecorder
 from server.looplag import LoopLag
 from server.protocol.http import Connection
 from server.protocol.worker import (
+    CheckRoom,
     Closed,
     CloseSession,
     Connected,
@@ -155,6 +156,10 @@ class WorkerRuntime:
                     return await self._connect(request)
                 case CloseSession():
                     return await self._close(request)
+                case CheckRoom():
+                    if (session := self._sessions.get(request.session)) is not None:
+                        session.doubt()
+                    return Done()
                 case Shutdown():
                     self._closing = True
                     with suppress(TimeoutError):  # then the process ends with them

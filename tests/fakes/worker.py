@@ -9,6 +9,7 @@ from typing import Any, Literal
 from admission.session import EndReason
 from server.protocol.http import Connection, ControlView
 from server.protocol.worker import (
+    CheckRoom,
     Closed,
     CloseSession,
     Connected,
@@ -153,7 +154,7 @@ class FakeWorker:
             case Shutdown():
                 self.die()
                 return Done()
-            case Ping():
+            case Ping() | CheckRoom():
                 return Done()
 
     async def _connect(self, request: ConnectSession) -> WorkerReply:

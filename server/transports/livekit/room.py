@@ -77,9 +77,9 @@ class JoinedRoom:
         parts = (part.counters for part in (self._outbox, self._video) if part is not None)
         return sum(parts, Counter[str]())
 
-    def show(self, frame: I420Frame) -> bool:
-        """Publish a picture."""
-        return not self._over and self._video is not None and self._video.offer(frame)
+    def show(self, frame: I420Frame) -> int | None:
+        """Publish a picture; its RTP time without an offset, or None where it is not shown."""
+        return None if self._over or self._video is None else self._video.offer(frame)
 
     def say(self, message: Outgoing) -> bool:
         """Send a message."""

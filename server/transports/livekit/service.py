@@ -9,7 +9,7 @@ from typing import Self
 import aiohttp
 from livekit import api
 
-from server.transports.base import MediaServerUnreachable
+from server.transports.base import Identity, MediaServerUnreachable
 from server.transports.livekit.address import LiveKitAddress
 
 CALL_SECONDS = 5.0
@@ -75,6 +75,16 @@ class RoomService:
                 return False
             raise _unreachable(error) from error
         return True
+
+    async def inside(self, room: str) -> frozenset[Identity]:
+        """Who is in a room now; nobody where there is no such room."""
+        try:
+            listed = await self._api.room.list_participants(api.ListParticipantsRequest(room=room))
+        except (api.TwirpError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            if _missing(error):
+                return frozenset()
+            raise _unreachable(error) from error
+        return frozenset(Identity(one.identity) for one in listed.participants)
 
     async def announce(self, room: str, identity: str) -> None:
         """Have everybody told at once of somebody who has come; harmless where nobody has.

@@ -12,29 +12,26 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from server.protocol.rooms import WORKER, room_name
-from server.protocol.status import StatusMessage
+from server.protocol.status import FrameReceipt, Frames, StatusMessage
 from server.transports.base import (
     ConnectAnswer,
     ConnectOffer,
     I420Frame,
     Identity,
     LeaveReason,
-    MediaServerUnreachable,
     Topic,
-    TransportClosed,
     TransportSink,
 )
 from server.transports.gate import Gate
 from server.transports.impairment import Impaired
 from server.transports.livekit.audience import Audience
+from server.transports.livekit.errands import Errands
 from server.transports.livekit.outbox import Outgoing
-from server.transports.livekit.room import JoinedRoom
-from server.transports.livekit.service import RoomService
 from server.transports.livekit.silence import Silence
+from server.transports.livekit.stay import RoomStay
 from server.transports.livekit.tokens import TTL_SECONDS, Role, mint
 from server.transports.memory import replaced
 from server.transports.settings import TransportSettings
@@ -43,11 +40,7 @@ from server.transports.succession import Succession
 ALIVE: Final = "veldt.alive"  # what is sent on it comes back: no timer of a hidden page is needed
 WATCH_SECONDS: Final = 1.0
 STILL_SECONDS: Final = 0.9  # a picture that old is sent again, for whoever has just come
-AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)  # between two tries to come back into the room
 ASK_SECONDS: Final = 0.2
-MEND_SECONDS: Final = 4.0  # that LiveKit's client has; a room that is gone cannot be mended
-DELETE_SECONDS: Final = 2.0
-GOODBYE_SECONDS: Final = 0.2  # for a last message to somebody who is put out
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +59,8 @@ class LiveKitTransport:
         if settings.livekit is None:
             raise ValueError("LiveKit's address is not set")
         self.session = session
-        self.counters: Counter[str] = Counter()
+        self._counters: Counter[str] = Counter()
         self._address = settings.livekit
-        self._name = room_name(settings.livekit.room_prefix, session)
         self._sink = sink
         self._settings = settings
         self._clock = clock
@@ -76,18 +68,21 @@ class LiveKitTransport:
         self._audience = Audience()
         self._silence = Silence(round(settings.lost_seconds / WATCH_SECONDS))
         self._gates: dict[Identity, Gate] = {}
+        self._told_receipts: set[Identity] = set()  # players who cannot read frame metadata
         self._impaired = Impaired(settings.impair)
         self._limits: dict[Identity, asyncio.TimerHandle] = {}
-        self._room: JoinedRoom | None = None
-        self._service: RoomService | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._errands = Errands(session)
+        self._stay = RoomStay(session, settings.livekit, settings.bitrate, self, self._errands)
         self._watching: asyncio.Task[None] | None = None
-        self._errands: set[asyncio.Task[None]] = set()
         self._frame: I420Frame | None = None
         self._frame_at = 0.0
         self._asked_at = -ASK_SECONDS
-        self._mending: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What was dropped or ignored so far, by name."""
+        return self._counters + self._stay.counters
 
     # ------------------------------------------------------------------ MediaTransport
     async def connect(self, offer: ConnectOffer) -> ConnectAnswer:
@@ -101,25 +96,27 @@ class LiveKitTransport:
         who, displaced = self._succession.admit(offer.take_over, self._clock())
         for old in displaced:
             self._end(old, LeaveReason.REPLACED)
+        if not offer.frame_metadata:
+            self._told_receipts.add(who)
         self._limits[who] = asyncio.get_running_loop().call_later(
             self._settings.connect_seconds, self._gone, who, LeaveReason.FAILED
         )
-        token = mint(self._address, Role.PLAYER, self._name, who)
+        token = mint(self._address, Role.PLAYER, self._stay.name, who)
         return ConnectAnswer("livekit", {"url": self._address.public_url, "token": token})
 
     def send_frame(self, frame: I420Frame) -> bool:
         """Publish one picture now. False where the worker is not in the room."""
         self._frame, self._frame_at = frame, self._clock()
-        if self._room is None or not self._room.show(frame):
-            self.counters["frame_to_nobody"] += 1
-            return False
-        return True
+        if self._show(frame):
+            return True
+        self._counters["frame_to_nobody"] += 1
+        return False
 
     def send_message(self, message: StatusMessage, to: Identity | None = None) -> bool:
         """Send to one player, or to everybody in the room."""
         if to is None or to in (self._succession.live, self._audience.holder):
             return self._say(message, to)
-        self.counters["message_dropped"] += 1
+        self._counters["message_dropped"] += 1
         return False
 
     async def invite(self) -> ConnectAnswer:
@@ -127,12 +124,12 @@ class LiveKitTransport:
         await self._be_there()
         now = self._clock()
         who = self._audience.invite(now, now + TTL_SECONDS)
-        token = mint(self._address, Role.SPECTATOR, self._name, who)
+        token = mint(self._address, Role.SPECTATOR, self._stay.name, who)
         return ConnectAnswer("livekit", {"url": self._address.public_url, "token": token})
 
     def hand_over(self, by: Identity, to: Identity) -> bool:
         """Give the controls to a spectator, or take them back. Only the player may."""
-        if self._room is None or by != self._succession.live:
+        if self._stay.room is None or by != self._succession.live:
             return False
         if to == by:
             if self._audience.holder is not None:
@@ -142,23 +139,33 @@ class LiveKitTransport:
         if to not in self._audience.present:
             return False
         if to != self._audience.holder:
-            self._run(self._give(to))
+            self._errands.run(self._give(to))
         return True
+
+    def doubt(self) -> None:
+        """Ask LiveKit who is in the room."""
+        self._stay.doubt()
 
     async def aclose(self) -> None:
         """Leave the room and delete it; idempotent; the sink is silent from now on."""
         if self._closing is None:
-            self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
+            self._closing = asyncio.create_task(self._close(), name=f"close {self._stay.name}")
         await asyncio.shield(self._closing)
 
-    # ------------------------------------------------------------------ RoomListener
+    # ------------------------------------------------------------------ StayListener
+    @property
+    def present(self) -> frozenset[Identity]:
+        """Who is believed to be in the room."""
+        live = self._succession.live
+        return self._audience.present | (frozenset() if live is None else {live})
+
     def arrived(self, who: Identity) -> None:
         """A participant has a media path."""
         if who == self._succession.live or self._audience.arrived(who):
             return
         now = self._clock()
         if who not in self._succession.known and not self._succession.back(who, now):
-            self.counters["stranger"] += 1
+            self._counters["stranger"] += 1
             log.info("session %s: %s is in the room and not expected", self.session, who)
             return
         if (limit := self._limits.pop(who, None)) is not None:
@@ -179,7 +186,7 @@ class LiveKitTransport:
         """A message: from a player that is up it goes on, from anybody else it is counted."""
         gate = self._gates.get(who)
         if gate is None:
-            self.counters["unknown_sender"] += 1
+            self._counters["unknown_sender"] += 1
             self._ask_who_that_was()
             return
         now = self._clock()
@@ -194,95 +201,48 @@ class LiveKitTransport:
         for error in gate.refusals(now):
             self._say(error, who)
 
-    def interrupted(self) -> None:
-        """The worker's connection is broken: for its player that is as if it were away."""
-        log.info("session %s: the connection to LiveKit is broken", self.session)
-        self._lose_everybody()
-        if self._mending is None:
-            loop = asyncio.get_running_loop()
-            self._mending = loop.call_later(MEND_SECONDS, self.thrown_out, "it was not mended")
+    def cut_off(self, *, for_good: bool) -> None:
+        """The worker's own connection is broken, or its room is gone: nobody plays."""
+        self._take_back()
+        live = self._succession.live
+        if live is not None:
+            self._lost(live, LeaveReason.LOST)
+        if for_good:
+            self._audience.room_lost(self._clock() + TTL_SECONDS)
 
-    def mended(self) -> None:
-        """The worker's connection is there again."""
-        log.info("session %s: the connection to LiveKit is mended", self.session)
-        self._stop_mending()
-
-    def thrown_out(self, reason: str) -> None:
-        """The worker is out of the room: a fresh room takes its place, if there can be one."""
-        log.warning("session %s: out of its LiveKit room: %s", self.session, reason)
-        self._stop_mending()
-        room, self._room = self._room, None
-        if room is not None:
-            self.counters.update(room.counters)
-            self._run(room.aclose())
-        self._lose_everybody()
-        self._audience.room_lost(self._clock() + TTL_SECONDS)
-        self._run(self._come_back())
-
-    def _stop_mending(self) -> None:
-        if self._mending is not None:
-            self._mending.cancel()
-            self._mending = None
-
-    # ------------------------------------------------------------------ the room
+    # ------------------------------------------------------------------ life
     async def _be_there(self) -> None:
-        """Have the room, and be in it."""
-        if self._closing is not None:
-            raise TransportClosed("this session is closed")
-        if self._mending is not None:  # the room may be gone, and somebody waits
-            self.thrown_out("a player comes before it was mended")
-        if self._room is None:
-            if self._opening is None or self._opening.done():
-                self._opening = asyncio.create_task(self._open(), name=f"open {self._name}")
-            await asyncio.shield(self._opening)
-        if self._closing is not None:
-            raise TransportClosed("this session is closed")
-
-    async def _open(self) -> None:
-        if self._service is None:
-            self._service = RoomService(self._address)
-        await self._service.create(self._name)
-        room = JoinedRoom(self, self._settings.bitrate)
-        token = mint(self._address, Role.WORKER, self._name, WORKER)
-        try:
-            await room.join(self._address.url, token)
-        except BaseException:
-            await asyncio.shield(room.aclose())
-            raise
-        self._room = room
+        await self._stay.be_there()
         if self._watching is None:
-            self._watching = asyncio.create_task(self._watch(), name=f"watch {self._name}")
-
-    async def _come_back(self) -> None:
-        """Be in the room again; the session's own limits say for how long that is tried."""
-        tries = 0
-        while self._closing is None and self._room is None:
-            try:
-                await self._be_there()
-            except MediaServerUnreachable as error:
-                log.info("session %s: %s", self.session, error)
-                await asyncio.sleep(AGAIN_SECONDS[min(tries, len(AGAIN_SECONDS) - 1)])
-                tries += 1
+            self._watching = asyncio.create_task(self._watch(), name=f"watch {self._stay.name}")
 
     async def _watch(self) -> None:
         """Once a second: ask who is alive, and show the picture to whoever has just come."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            room = self._room
-            if room is None:
+            if self._stay.room is None:
                 continue
             for who in map(Identity, self._silence.next()):
                 log.info("session %s: %s is silent", self.session, who)
                 if who == self._audience.holder:
                     self._audience.holder = None
-                    self._run(self._let_speak(who, may=False))
+                    self._errands.run(self._stay.let_speak(who, may=False))
                     self._controls_return(who)
                 else:
                     self._gone(who, LeaveReason.LOST)
             if watched := self._silence.watched:
-                room.say(Outgoing("alive?", ALIVE, watched, reliable=False))
+                self._stay.say(Outgoing("alive?", ALIVE, watched, reliable=False))
             if self._frame is not None and self._clock() - self._frame_at > STILL_SECONDS:
-                room.show(self._frame)
+                self._show(self._frame)
+
+    def _show(self, frame: I420Frame) -> bool:
+        """Publish a picture, and say what it shows where the player cannot read that from it."""
+        pts = self._stay.show(frame)
+        live = self._succession.live
+        if pts is not None and live in self._told_receipts:
+            receipt = FrameReceipt(pts=pts, frame_id=frame.frame_id, receipt=frame.receipt)
+            self._say(Frames(frames=(receipt,)), live)
+        return pts is not None
 
     async def _close(self) -> None:
         for who in self._succession.known:
@@ -291,31 +251,17 @@ class LiveKitTransport:
             limit.cancel()
         self._limits.clear()
         self._gates.clear()
-        self._stop_mending()
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
-            if not self._opening.cancelled():
-                self._opening.exception()  # whoever asked for it was told
-        tasks = {*self._errands, *({self._watching} if self._watching else ())}
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        room, self._room, self._frame = self._room, None, None
-        if room is not None:
-            await room.aclose()
-            self.counters.update(room.counters)
-        if self._service is not None:
-            try:
-                async with asyncio.timeout(DELETE_SECONDS):
-                    await self._service.delete(self._name)
-            except (MediaServerUnreachable, TimeoutError) as error:
-                log.warning("room %s is left to the front door: %s", self._name, error)
-            await self._service.aclose()
+        self._stay.close()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+        await self._errands.aclose()
+        self._frame = None
+        await self._stay.aclose()
 
     # ------------------------------------------------------------------ spectators
     async def _give(self, to: Identity) -> None:
-        await self._let_speak(to, may=True)
+        await self._stay.let_speak(to, may=True)
         if to in self._audience.present and self._succession.live is not None:
             self._take_back()
             self._audience.holder = to
@@ -327,7 +273,7 @@ class LiveKitTransport:
         holder, self._audience.holder = self._audience.holder, None
         if holder is not None:
             self._forget(holder)
-            self._run(self._let_speak(holder, may=False))
+            self._errands.run(self._stay.let_speak(holder, may=False))
             self._sink.left(holder, LeaveReason.REPLACED)
 
     def _controls_return(self, holder: Identity) -> None:
@@ -338,13 +284,6 @@ class LiveKitTransport:
         if live is not None:
             self._sink.joined(live)
 
-    async def _let_speak(self, who: Identity, *, may: bool) -> None:
-        if self._service is not None:
-            try:
-                await self._service.let_speak(self._name, who, may)
-            except MediaServerUnreachable as error:
-                log.warning("session %s: %s keeps its rights: %s", self.session, who, error)
-
     # ------------------------------------------------------------------ players
     def _hear(self, who: Identity) -> None:
         self._gates[who] = Gate(self._clock())
@@ -352,19 +291,15 @@ class LiveKitTransport:
 
     def _say(self, message: StatusMessage, to: Identity | None) -> bool:
         receivers = () if to is None else (str(to),)
-        said = self._room is not None and self._room.say(
-            Outgoing(message.model_dump_json(), Topic.STATUS, receivers)
-        )
+        said = self._stay.say(Outgoing(message.model_dump_json(), Topic.STATUS, receivers))
         if not said:
-            self.counters["message_dropped"] += 1
+            self._counters["message_dropped"] += 1
         return said
 
     async def _look_for_live(self) -> None:
         """A page that was reloaded is gone before LiveKit tells so."""
         live = self._succession.live
-        if live is None or self._service is None:
-            return
-        if not await self._service.has(self._name, live):
+        if live is not None and not await self._stay.has(live):
             self._lost(live, LeaveReason.CLOSED)
 
     def _ask_who_that_was(self) -> None:
@@ -373,20 +308,7 @@ class LiveKitTransport:
         if self._limits and now - self._asked_at >= ASK_SECONDS:
             self._asked_at = now
             for who in self._limits:
-                self._run(self._announce(who))
-
-    async def _announce(self, who: Identity) -> None:
-        if self._service is not None:
-            try:
-                await self._service.announce(self._name, who)
-            except MediaServerUnreachable as error:
-                log.info("session %s: %s", self.session, error)
-
-    def _lose_everybody(self) -> None:
-        self._take_back()
-        live = self._succession.live
-        if live is not None:
-            self._lost(live, LeaveReason.LOST)
+                self._errands.run(self._stay.announce(who))
 
     def _lost(self, who: Identity, reason: LeaveReason) -> None:
         """A player that was up is gone; LiveKit's client may bring it back under its name."""
@@ -403,7 +325,8 @@ class LiveKitTransport:
         if reason is LeaveReason.REPLACED and who in self._gates:
             self._say(replaced(), who)
         self._forget(who)
-        self._run(self._remove(who))
+        self._told_receipts.discard(who)
+        self._errands.run(self._stay.remove(who))
         self._sink.left(who, reason)
 
     def _forget(self, who: Identity) -> None:
@@ -411,25 +334,3 @@ class LiveKitTransport:
         self._gates.pop(who, None)
         if (limit := self._limits.pop(who, None)) is not None:
             limit.cancel()
-
-    async def _remove(self, who: Identity) -> None:
-        """Put somebody out of the room, after what it is told has left."""
-        await asyncio.sleep(GOODBYE_SECONDS)
-        if self._service is not None:
-            try:
-                await self._service.remove(self._name, who)
-            except MediaServerUnreachable as error:
-                log.info("session %s: %s stays in the room: %s", self.session, who, error)
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._closing is not None:
-            work.close()
-            return
-        task = asyncio.create_task(work)
-        self._errands.add(task)
-        task.add_done_callback(self._errand_done)
-
-    def _errand_done(self, task: asyncio.Task[None]) -> None:
-        self._errands.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("session %s: LiveKit errand failed", self.session, exc_info=error)

@@ -1,19 +1,21 @@
 """The track of a session: published once per room, with its first picture in it already.
 
 Each picture carries its receipt and its id as frame metadata, so that whoever displays it knows
-what it shows.
+what it shows; its capture time tells those who cannot read them (capture.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from typing import Final
 
 from livekit import rtc
 
 from server.transports.base import I420Frame
+from server.transports.livekit.capture import CaptureTimes
 
 TRACK: Final = "world"
 MAX_FPS: Final = 60.0
@@ -49,19 +51,22 @@ class VideoOut:
         self._latest: I420Frame | None = None
         self._publication: rtc.LocalTrackPublication | None = None
         self._publishing: asyncio.Task[None] | None = None
+        self._times = CaptureTimes()
 
-    def offer(self, frame: I420Frame) -> bool:
-        """Show this picture now. The first one is in the track before anybody can subscribe."""
+    def offer(self, frame: I420Frame) -> int | None:
+        """Show this picture now; its RTP time without an offset, or None where it is not shown.
+
+        The first one is in the track before anybody can subscribe.
+        """
         size = (frame.width, frame.height)
         if self._source is None:
             self._source, self._size = rtc.VideoSource(*size), size
             self._publishing = asyncio.create_task(self._publish(self._source))
         elif size != self._size:
             self.counters["frame_of_another_size"] += 1
-            return False
+            return None
         self._latest = frame
-        self._capture(self._source, frame)
-        return True
+        return self._capture(self._source, frame)
 
     async def aclose(self) -> None:
         """Publish no more."""
@@ -86,11 +91,14 @@ class VideoOut:
         if self._latest is not None:
             self._capture(source, self._latest)  # what came meanwhile had no encoder yet
 
-    def _capture(self, source: rtc.VideoSource, frame: I420Frame) -> None:
+    def _capture(self, source: rtc.VideoSource, frame: I420Frame) -> int:
         picture = rtc.VideoFrame(
             frame.width, frame.height, rtc.VideoBufferType.I420, frame.data.tobytes()
         )
+        captured = self._times.next(time.monotonic())
         source.capture_frame(
             picture,
+            timestamp_us=captured.timestamp_us,
             metadata=rtc.FrameMetadata(user_timestamp=frame.receipt, frame_id=frame.frame_id),
         )
+        return captured.pts

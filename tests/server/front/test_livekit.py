@@ -13,7 +13,8 @@ import pytest
 
 from server.front.app import create_app
 from server.front.livekit import RoomKeeper, RoomsUnreachable, strays
-from server.protocol.rooms import room_name
+from server.protocol.rooms import WORKER, room_name
+from server.protocol.worker import CheckRoom
 from server.settings import Settings
 from tests.fakes.waiting import until
 
@@ -25,6 +26,7 @@ class FakeRooms:
 
     def __init__(self, *names: str) -> None:
         self.rooms = list(names)
+        self.people: dict[str, set[str]] = {}
         self.down = False
         self.looks = 0
         self.closed = False
@@ -33,6 +35,10 @@ class FakeRooms:
         self.looks += 1
         self._check()
         return list(self.rooms)
+
+    async def inside(self, room: str) -> frozenset[str]:
+        self._check()
+        return frozenset(self.people.get(room, ()))
 
     async def delete(self, room: str) -> None:
         self._check()
@@ -78,6 +84,96 @@ async def test_the_keeper_looks_again_by_itself_and_survives_a_livekit_that_is_d
     await until(lambda: rooms.rooms == [])
     assert keeper.reachable is True
     await keeper.aclose()
+
+
+class Believer:
+    """Sessions that are played, as far as their workers know; what they are told."""
+
+    def __init__(self, *sessions: str) -> None:
+        self.played = list(sessions)
+        self.told: list[str] = []
+
+    async def lost(self, session: str) -> None:
+        self.told.append(session)
+
+    def keeper(self, rooms: FakeRooms) -> RoomKeeper:
+        return RoomKeeper(
+            rooms,
+            "v",
+            lambda: self.played,
+            every_seconds=0,
+            played=lambda: self.played,
+            on_lost=self.lost,
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "people",
+    [
+        pytest.param(None, id="the room is gone"),
+        pytest.param({WORKER}, id="nobody but the worker is there"),
+        pytest.param({"player-1"}, id="the worker itself is not there"),
+    ],
+)
+async def test_a_session_without_players_is_told_after_two_looks(people) -> None:
+    rooms, believer = FakeRooms("v.a", "v.b"), Believer("a", "b")
+    rooms.people = {"v.b": {WORKER, "player-1"}} | ({"v.a": people} if people else {})
+    keeper = believer.keeper(rooms)
+    await keeper.look()
+    assert believer.told == []
+    await keeper.look()
+    assert (believer.told, keeper.lost) == (["a"], 1)
+    await keeper.look()
+    assert believer.told == ["a"], "it is given time to find out"
+    await keeper.look()
+    assert believer.told == ["a", "a"]
+
+
+@pytest.mark.anyio
+async def test_somebody_who_is_just_joining_or_leaving_is_no_fault() -> None:
+    rooms, believer = FakeRooms("v.a"), Believer("a")
+    keeper = believer.keeper(rooms)
+    await keeper.look()
+    rooms.people = {"v.a": {WORKER, "player-2"}}
+    await keeper.look()
+    rooms.people = {}
+    await keeper.look()
+    believer.played.clear()
+    await keeper.look()
+    believer.played.append("a")
+    await keeper.look()
+    assert believer.told == []
+
+
+@pytest.mark.anyio
+async def test_hints_do_not_look_for_lost_players() -> None:
+    rooms, told = FakeRooms("v.a"), []
+
+    async def lost(session: str) -> None:
+        told.append(session)
+
+    keeper = RoomKeeper(
+        rooms, "v", lambda: ["a"], every_seconds=600, played=lambda: ["a"], on_lost=lost
+    )
+    for _ in range(4):
+        await keeper.look()
+    assert told == []
+
+
+@pytest.mark.anyio
+async def test_the_worker_of_a_session_without_players_is_told_to_look(open_door) -> None:
+    async with open_door() as door:
+        door.worker.plays = True
+        created = await door.create()
+        await door.connect(created)
+        await until(lambda: [record.life.played for record in door.service.live()] == [True])
+        await door.service.doubt(created["session_id"])
+        await door.service.doubt("nobody")
+        assert door.worker.requests[-1] == CheckRoom(session=created["session_id"])
+        door.worker.fact(created["session_id"], "lost")
+        await door.settled()
+        await until(lambda: [record.life.played for record in door.service.live()] == [False])
 
 
 def signature(body: bytes, secret: str = SECRET, **changes: object) -> str:

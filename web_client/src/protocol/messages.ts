@@ -121,6 +121,7 @@ export interface Grant {
 export interface Connect {
   sdp?: string | null;
   take_over?: boolean;
+  frame_metadata?: boolean;
 }
 /**
  * Answer of `connect`: what the page needs to join.

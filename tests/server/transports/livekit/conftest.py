@@ -40,12 +40,17 @@ class Stage:
         self.players: list[LiveKitPlayer] = []
         self._playing: asyncio.Task[None] | None = None
 
-    async def connect(self, *, take_over: bool = False) -> ConnectAnswer:
-        return await self.transport.connect(ConnectOffer(take_over=take_over))
+    async def connect(
+        self, *, take_over: bool = False, frame_metadata: bool = True
+    ) -> ConnectAnswer:
+        offer = ConnectOffer(take_over=take_over, frame_metadata=frame_metadata)
+        return await self.transport.connect(offer)
 
-    async def player(self, *, take_over: bool = False, **options: Any) -> LiveKitPlayer:
+    async def player(
+        self, *, take_over: bool = False, frame_metadata: bool = True, **options: Any
+    ) -> LiveKitPlayer:
         """A player that is up."""
-        answer = await self.connect(take_over=take_over)
+        answer = await self.connect(take_over=take_over, frame_metadata=frame_metadata)
         player = LiveKitPlayer(**options)
         self.players.append(player)
         before = len(self.sink.kinds())

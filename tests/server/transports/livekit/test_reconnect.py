@@ -34,7 +34,7 @@ async def test_a_broken_connection_is_a_player_away_until_it_is_mended(
     player = await stage.player()
     stage.play()
     await player.until(lambda: len(player.frames) > 5)
-    room = stage.transport._room
+    room = stage.transport._stay.room
     assert room is not None
     await room.simulate(scenario)
     await stage.sink.until(lambda sink: lost_then_joined(sink.kinds(), player.who), 30)
