@@ -1,8 +1,8 @@
 import type { Clock } from "../clock";
-import type { Connection, StatusMessage } from "../protocol/messages";
+import type { StatusMessage } from "../protocol/messages";
 import { type Asked, Commands } from "./commands";
 import type { DirectHandlers } from "./direct";
-import type { MediaConnection } from "./link";
+import type { Answer, MediaConnection } from "./link";
 
 /** What is heard on a call, until it is hung up. */
 export type CallHandlers = Omit<DirectHandlers, "unreadable">;
@@ -46,7 +46,7 @@ export class Call {
     return this.#over;
   }
 
-  join(answer: (sdp: string | null) => Promise<Connection>): Promise<void> {
+  join(answer: Answer): Promise<void> {
     return this.connection.join(answer);
   }
 

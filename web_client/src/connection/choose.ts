@@ -1,7 +1,7 @@
 import type { Clock } from "../clock";
 import { DirectConnection, type DirectHandlers } from "./direct";
 import type { MediaConnection } from "./link";
-import { LiveKitConnection } from "./livekit";
+import { framesAreReadable, LiveKitConnection } from "./livekit";
 
 /** How a session's players are reached, as `POST /v1/sessions` says it. */
 export type Transport = "webrtc" | "livekit";
@@ -16,6 +16,6 @@ export function makeConnection(
   handlers: DirectHandlers,
 ): MediaConnection {
   return transport === "livekit"
-    ? new LiveKitConnection(clock, handlers)
+    ? new LiveKitConnection(clock, handlers, framesAreReadable())
     : new DirectConnection(clock, handlers);
 }

@@ -1,7 +1,8 @@
 import type { Clock } from "../clock";
 import { decode, encode, MAX_MESSAGE_BYTES, TOPICS } from "../protocol/codec";
 import { NotInSchema } from "../protocol/guard";
-import type { Command, Connection, Keys, StatusMessage } from "../protocol/messages";
+import type { Command, Keys, StatusMessage } from "../protocol/messages";
+import type { Answer } from "./link";
 
 const GATHER_MS = 2000;
 const UP_MS = 12_000; // then there is no way through, and the page says so
@@ -50,10 +51,10 @@ export class DirectConnection {
   }
 
   /** Gather addresses, let `answer` ask the server, and join. Throws what `answer` throws. */
-  async join(answer: (sdp: string | null) => Promise<Connection>): Promise<void> {
+  async join(answer: Answer): Promise<void> {
     await this.#peer.setLocalDescription(await this.#peer.createOffer());
     await this.#gathered();
-    const { sdp } = await answer(this.#peer.localDescription?.sdp ?? "");
+    const { sdp } = await answer({ sdp: this.#peer.localDescription?.sdp ?? "" });
     if (this.#over) return;
     this.#cancelLimit = this.#clock.after(UP_MS, () => {
       this.#end("no-path");

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock";
-import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
+import type { Command, Connect, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import { type Api, ApiProblem, type Credentials } from "../session/api";
 import type { Link } from "../session/face";
 import { Call } from "./call";
@@ -7,9 +7,13 @@ import type { Asked } from "./commands";
 import type { DirectHandlers, Gone } from "./direct";
 import { LINGERING_MS, type Outcome, Redial } from "./redial";
 
+/** What a connection brings when it asks where to go. */
+export type Offer = Pick<Connect, "sdp" | "frame_metadata">;
+export type Answer = (offer: Offer) => Promise<Connection>;
+
 /** What a link needs of a connection; `DirectConnection` and `LiveKitConnection` are two. */
 export interface MediaConnection {
-  join(answer: (sdp: string | null) => Promise<Connection>): Promise<void>;
+  join(answer: Answer): Promise<void>;
   sendKeys(keys: Keys): void;
   sendCommand(command: Command): void;
   /** What the displayed frame with this RTP timestamp shows, where the frames carry it. */
@@ -121,8 +125,8 @@ export class PlayerLink {
     });
     this.#call = call;
     try {
-      await call.join((sdp) =>
-        this.#api.connect(this.#session, { sdp, take_over: this.#takeOver }),
+      await call.join((offer) =>
+        this.#api.connect(this.#session, { ...offer, take_over: this.#takeOver }),
       );
     } catch (error) {
       if (call.over) return;

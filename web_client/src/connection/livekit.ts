@@ -2,9 +2,9 @@ import type { RemoteTrack, RemoteVideoTrack, Room } from "livekit-client";
 import type { Clock } from "../clock";
 import { decode, encode, MAX_MESSAGE_BYTES, TOPICS } from "../protocol/codec";
 import { NotInSchema } from "../protocol/guard";
-import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
+import type { Command, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 import type { DirectHandlers, Gone } from "./direct";
-import type { Company } from "./link";
+import type { Answer, Company } from "./link";
 import type * as Library from "./livekitClient";
 
 const UP_MS = 12_000; // then there is no way through, and the page says so
@@ -15,10 +15,25 @@ const ALIVE = "veldt.alive";
 
 type Video = Pick<RemoteVideoTrack, "lookupFrameMetadata" | "receiver">;
 
-/** One stay in a LiveKit room: one video, messages by topic, receipts in the frames' metadata. */
+/**
+ * Whether frames can be read on their way without holding them up.
+ *
+ * Chromium hands them to a worker and back through `createEncodedStreams`, the only way that
+ * livekit-client uses there: each picture comes some 8 ms later for it. Where there is no such
+ * call, `RTCRtpScriptTransform` is the way.
+ */
+export function framesAreReadable(): boolean {
+  return (
+    "RTCRtpScriptTransform" in globalThis &&
+    !("createEncodedStreams" in RTCRtpReceiver.prototype || "userAgentData" in navigator)
+  );
+}
+
+/** One stay in a LiveKit room: one video, messages by topic. */
 export class LiveKitConnection {
   readonly #clock: Clock;
   readonly #handlers: DirectHandlers;
+  readonly #readsFrames: boolean;
   #room: Room | null = null;
   #metadata: Worker | null = null;
   #track: Video | null = null;
@@ -27,16 +42,18 @@ export class LiveKitConnection {
   #greeted = false;
   #cancelLimit: (() => void) | null = null;
 
-  constructor(clock: Clock, handlers: DirectHandlers) {
+  /** @param readsFrames read in the frames what they show; else `frames` messages say it. */
+  constructor(clock: Clock, handlers: DirectHandlers, readsFrames: boolean) {
     this.#clock = clock;
     this.#handlers = handlers;
+    this.#readsFrames = readsFrames;
   }
 
   /** Load the library, let `answer` ask for a place in the room, and go there. */
-  async join(answer: (sdp: null) => Promise<Connection>): Promise<void> {
+  async join(answer: Answer): Promise<void> {
     const library = await import("./livekitClient"); // before a token is minted: it is short-lived
     if (this.#over) return;
-    const { url, token } = await answer(null);
+    const { url, token } = await answer({ frame_metadata: this.#readsFrames });
     if (this.#isOver()) return;
     this.#cancelLimit = this.#clock.after(UP_MS, () => {
       this.#end("no-path");
@@ -97,12 +114,12 @@ export class LiveKitConnection {
     const { DefaultReconnectPolicy, DisconnectReason, FrameMetadataWorker, Room, RoomEvent, Track, setLogLevel } =
       library;
     setLogLevel("warn");
-    this.#metadata = new FrameMetadataWorker();
+    if (this.#readsFrames) this.#metadata = new FrameMetadataWorker();
     const room = new Room({
       adaptiveStream: false,
       dynacast: false,
       disconnectOnPageLeave: true,
-      frameMetadata: { worker: this.#metadata },
+      ...(this.#metadata && { frameMetadata: { worker: this.#metadata } }),
       reconnectPolicy: new DefaultReconnectPolicy([0, 300, 1000, 2000]),
     });
     room.on(RoomEvent.TrackSubscribed, (track: RemoteTrack, _, { identity }) => {

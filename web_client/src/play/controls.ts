@@ -126,9 +126,13 @@ export class Controls {
   }
 
   /** A frame with this receipt is on screen. */
-  displayed(receipt: Receipt, atMs: number): { samples: number[]; shown: readonly string[] } {
+  displayed(
+    receipt: Receipt,
+    atMs: number,
+    knownSinceMs?: number,
+  ): { samples: number[]; shown: readonly string[] } {
     return {
-      samples: this.#keyToPhoton?.displayed(receipt, atMs) ?? [],
+      samples: this.#keyToPhoton?.displayed(receipt, atMs, knownSinceMs) ?? [],
       shown: this.#seen?.displayed(receipt, atMs) ?? [],
     };
   }

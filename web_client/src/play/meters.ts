@@ -117,7 +117,7 @@ export class Meters {
     const shown: Shown[] = [];
     const unknown = this.#unknown.filter(({ rtp: of, atMs: displayedAtMs }) => {
       const frame = frameAt(of);
-      if (frame !== null) shown.push(this.#saw({ frame, displayedAtMs }));
+      if (frame !== null) shown.push(this.#saw({ frame, displayedAtMs, knownSinceMs: -Infinity }));
       return frame === null;
     });
     this.#unknown = unknown.slice(-LATE_FRAMES);
@@ -188,10 +188,10 @@ export class Meters {
     return Math.min(seen, this.#chunk.real_time_factor);
   }
 
-  #saw({ frame, displayedAtMs }: Match): Shown {
+  #saw({ frame, displayedAtMs, knownSinceMs }: Match): Shown {
     this.frames.identified(displayedAtMs, frame.frame_id);
     this.#shown = frame;
-    return { frameId: frame.frame_id, receipt: receiptOf(frame.receipt), atMs: displayedAtMs };
+    return { frameId: frame.frame_id, receipt: receiptOf(frame.receipt), atMs: displayedAtMs, knownSinceMs };
   }
 }
 
@@ -200,6 +200,8 @@ export interface Shown {
   readonly frameId: string;
   readonly receipt: Receipt;
   readonly atMs: number;
+  /** Every frame that was displayed since then is known. */
+  readonly knownSinceMs: number;
 }
 
 /** What a snapshot says that is not measured here. */

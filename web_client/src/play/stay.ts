@@ -314,8 +314,8 @@ export class Stay {
 
   #saw(frames: readonly Shown[]): void {
     for (const frame of frames) {
-      const { receipt, atMs } = frame;
-      const { samples, shown } = this.#controls.displayed(receipt, atMs);
+      const { receipt, atMs, knownSinceMs } = frame;
+      const { samples, shown } = this.#controls.displayed(receipt, atMs, knownSinceMs);
       for (const sample of samples) this.meters.latency(sample, atMs);
       this.#view.shownKeys(shown);
       this.#view.frame(frame);

@@ -24,11 +24,17 @@ export class KeyToPhoton {
     this.#pressedAt.clear();
   }
 
-  /** A frame is on screen. @returns the latencies, in ms, that its receipt settles. */
-  displayed(receipt: Receipt, atMs: number): number[] {
+  /**
+   * A frame is on screen.
+   *
+   * @param knownSinceMs since when it is known of every displayed frame what it shows. A press
+   * before that may have been on screen without anybody knowing: it gives no sample.
+   * @returns the latencies, in ms, that its receipt settles.
+   */
+  displayed(receipt: Receipt, atMs: number, knownSinceMs = -Infinity): number[] {
     if (receipt.nonce !== this.nonce) return [];
     const settled = [...this.#pressedAt].filter(([seq]) => seq <= receipt.seq);
     for (const [seq] of settled) this.#pressedAt.delete(seq);
-    return settled.map(([, pressedAt]) => atMs - pressedAt);
+    return settled.flatMap(([, pressedAt]) => (pressedAt < knownSinceMs ? [] : atMs - pressedAt));
   }
 }

@@ -22,6 +22,14 @@ describe("KeyToPhoton", () => {
     expect(k2p.displayed({ nonce: 0, seq: 0 }, 100)).toEqual([]);
   });
 
+  it("takes none of a press that may have been on screen before frames were known", () => {
+    const k2p = new KeyToPhoton(7);
+    k2p.pressed(1, 1000);
+    k2p.pressed(2, 1300);
+    expect(k2p.displayed({ nonce: 7, seq: 2 }, 1400, 1200)).toEqual([100]);
+    expect(k2p.displayed({ nonce: 7, seq: 2 }, 1440, 1200)).toEqual([]);
+  });
+
   it("forgets presses that will never be seen", () => {
     const k2p = new KeyToPhoton(7);
     for (let seq = 1; seq <= MAX_PENDING + 10; seq += 1) k2p.pressed(seq, 0);
@@ -122,6 +130,30 @@ describe("RtpOffset", () => {
       rtp.displayed(index * 3750 + 99, index);
     }
     expect(rtp.offset).toBeNull();
+  });
+
+  it("follows timestamps that are whole milliseconds of a clock which is adjusted", () => {
+    const rtp = new RtpOffset();
+    const found: string[] = [];
+    let at = 0;
+    for (let id = 0; id < 60; id += 1) {
+      at += 5580 + 90 * ((id * 37) % 5);
+      rtp.published(frame(at, id));
+      const moved = 90 * Math.floor(id / 20); // 1 ms at frame 20, 2 ms at frame 40
+      found.push(...rtp.displayed(at + 777 + moved, id).map((match) => match.frame.frame_id));
+    }
+    expect(found).toEqual(Array.from({ length: 57 }, (_, index) => String(index + 3)));
+    expect(rtp.offset).toBe(777 + 180);
+  });
+
+  it("says since when every displayed frame is known", () => {
+    const rtp = new RtpOffset();
+    const since: number[] = [];
+    pts.forEach((at, id) => {
+      if (id !== 6) rtp.published(frame(at, id)); // the message about frame 6 is lost
+      since.push(...rtp.displayed(at + 5, 100 + id).map((match) => match.knownSinceMs));
+    });
+    expect(since).toEqual([102, 102, 102, 106, 106, 106]);
   });
 
   it("gives up an offset that no frame fits any more, and finds the new one", () => {

@@ -4,7 +4,8 @@
  * The server says (pts, frame id, receipt) of each frame on the status channel; a displayed frame
  * says its RTP timestamp. Both run at 90 kHz and differ by an offset that the sender chose at
  * random: constant modulo 2³² for one connection. It is taken as known once at least three frames
- * agree on it and no other offset comes near.
+ * agree on it and no other offset comes near. From then on it may move a little: through LiveKit a
+ * timestamp is a whole number of milliseconds of a clock that libwebrtc keeps adjusting.
  */
 
 import type { FrameReceipt } from "../protocol/messages";
@@ -14,11 +15,14 @@ const AGREEING = 3;
 const MAX_PUBLISHED = 256;
 const MAX_WAITING = 32;
 const COMPARED = 64; // published frames that a displayed one is compared with
+const TOLERANCE = 180; // 2 ms; frames are further apart than twice that
 const MISSES = 20; // displayed frames in a row without a partner: the offset was wrong
 
 export interface Match {
   readonly frame: FrameReceipt;
   readonly displayedAtMs: number;
+  /** Every frame that was displayed since then is known, or will be. */
+  readonly knownSinceMs: number;
 }
 
 interface Displayed {
@@ -31,6 +35,7 @@ export class RtpOffset {
   #waiting: Displayed[] = []; // displayed, not yet matched; oldest first
   #offset: number | null = null;
   #misses = 0;
+  #knownSinceMs = Infinity;
 
   /** RTP timestamp − pts, modulo 2³²; null until it is known. */
   get offset(): number | null {
@@ -50,10 +55,7 @@ export class RtpOffset {
   /** A frame with this RTP timestamp is on screen. @returns what that settles. */
   displayed(rtp: number, atMs: number): Match[] {
     this.#waiting.push({ rtp, atMs });
-    if (this.#waiting.length > MAX_WAITING) {
-      this.#waiting.shift();
-      if (this.#offset !== null) this.#misses += 1;
-    }
+    if (this.#waiting.length > MAX_WAITING) this.#missed(1);
     if (this.#misses >= MISSES) {
       this.#offset = null;
       this.#misses = 0;
@@ -61,24 +63,55 @@ export class RtpOffset {
     return this.#settle();
   }
 
+  /** The oldest frames that wait will never be known. */
+  #missed(count: number): void {
+    const last = this.#waiting.splice(0, count).at(-1);
+    if (this.#offset === null || last === undefined) return;
+    this.#misses += count;
+    this.#knownSinceMs = last.atMs;
+  }
+
   #settle(): Match[] {
     if (this.#offset === null) {
       this.#offset = solve(this.#waiting, [...this.#published.keys()].slice(-COMPARED));
+      if (this.#offset === null) return [];
       // No sample is taken of frames that were displayed before the offset was known.
-      if (this.#offset !== null) this.#waiting = [];
+      this.#knownSinceMs = this.#waiting.at(-1)?.atMs ?? Infinity;
+      this.#waiting = [];
       return [];
     }
     const matches: Match[] = [];
-    const left: Displayed[] = [];
-    for (const shown of this.#waiting) {
-      const frame = this.#published.get((shown.rtp - this.#offset + MODULUS) % MODULUS);
-      if (frame === undefined) left.push(shown);
-      else matches.push({ frame, displayedAtMs: shown.atMs });
+    for (let at = 0; at < this.#waiting.length; at += 1) {
+      const shown = this.#waiting[at];
+      const frame = shown && this.#find(shown.rtp);
+      if (shown === undefined || frame === undefined) continue;
+      this.#missed(at); // the server speaks in order: those before it are not coming any more
+      this.#waiting.shift();
+      this.#misses = 0;
+      at = -1;
+      matches.push({ frame, displayedAtMs: shown.atMs, knownSinceMs: this.#knownSinceMs });
     }
-    this.#waiting = left;
-    if (matches.length > 0) this.#misses = 0;
     return matches;
   }
+
+  /** The published frame that has this RTP timestamp; the offset follows it. */
+  #find(rtp: number): FrameReceipt | undefined {
+    if (this.#offset === null) return undefined;
+    const pts = (rtp - this.#offset + MODULUS) % MODULUS;
+    const exact = this.#published.get(pts);
+    if (exact !== undefined) return exact;
+    for (const [near, frame] of this.#published) {
+      if (distance(near, pts) > TOLERANCE) continue;
+      this.#offset = (rtp - near + MODULUS) % MODULUS;
+      return frame;
+    }
+    return undefined;
+  }
+}
+
+function distance(one: number, other: number): number {
+  const ahead = (one - other + MODULUS) % MODULUS;
+  return Math.min(ahead, MODULUS - ahead);
 }
 
 function solve(displayed: readonly Displayed[], published: readonly number[]): number | null {
@@ -90,18 +123,13 @@ function solve(displayed: readonly Displayed[], published: readonly number[]): n
       votes.set(offset, (votes.get(offset) ?? 0) + 1);
     }
   }
-  let best: number | null = null;
+  let best = 0;
   let bestVotes = 0;
-  let second = 0;
   for (const [offset, count] of votes) {
-    if (count > bestVotes) {
-      second = bestVotes;
-      bestVotes = count;
-      best = offset;
-    } else if (count > second) {
-      second = count;
-    }
+    if (count > bestVotes) [best, bestVotes] = [offset, count];
   }
+  const others = [...votes].filter(([offset]) => distance(offset, best) > TOLERANCE);
+  const second = Math.max(0, ...others.map(([, count]) => count));
   // Evenly spaced frames agree on several offsets, a frame apart: then wait for a clear one.
   return bestVotes >= AGREEING && bestVotes >= 2 * second ? best : null;
 }

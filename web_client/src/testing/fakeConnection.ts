@@ -1,5 +1,5 @@
 import type { DirectHandlers } from "../connection/direct";
-import type { MediaConnection } from "../connection/link";
+import type { Answer, MediaConnection } from "../connection/link";
 import type { Command, Connection, FrameReceipt, Keys, StatusMessage } from "../protocol/messages";
 
 /** A connection whose other end is the test. */
@@ -14,8 +14,8 @@ export class FakeConnection implements MediaConnection {
     this.handlers = handlers;
   }
 
-  async join(answer: (sdp: string | null) => Promise<Connection>): Promise<void> {
-    this.joined = await answer("offer");
+  async join(answer: Answer): Promise<void> {
+    this.joined = await answer({ sdp: "offer" });
   }
 
   sendKeys(keys: Keys): void {

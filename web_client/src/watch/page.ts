@@ -1,6 +1,6 @@
 /** The page of a spectator: the picture, a word about it, and keys for whoever is handed them. */
 import { browserClock } from "../clock";
-import { makeConnection } from "../connection/choose";
+import { LiveKitConnection } from "../connection/livekit";
 import { withoutBuffer } from "../connection/direct";
 import { newNonce } from "../connection/nonce";
 import { listenToKeyboard } from "../input/listen";
@@ -32,7 +32,7 @@ export async function watch(ticket: Credentials): Promise<void> {
     browserClock,
     api,
     ticket,
-    (handlers) => makeConnection(browserClock, "livekit", handlers),
+    (handlers) => new LiveKitConnection(browserClock, handlers, true),
     () => newNonce((into) => crypto.getRandomValues(into)),
     {
       changed: render,
