@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 import numpy as np
 import pytest
@@ -80,6 +81,7 @@ def test_hud_measures_what_the_player_feels(
 
 
 def test_leaving_the_window_releases_every_key(page: Page, tiny_server: ServerProcess) -> None:
+    """Row B1."""
     enter(page, tiny_server)
     page.keyboard.down("KeyW")
     seen_key(page, "KeyW")
@@ -91,6 +93,7 @@ def test_leaving_the_window_releases_every_key(page: Page, tiny_server: ServerPr
 
 
 def test_alt_is_never_held(page: Page, tiny_server: ServerProcess) -> None:
+    """Row N2."""
     enter(page, tiny_server)
     page.keyboard.down("AltLeft")
     page.evaluate("window.dispatchEvent(new Event('blur'))")
@@ -136,6 +139,7 @@ def test_reset_returns_to_the_start(page: Page, tiny_server: ServerProcess) -> N
 def test_plays_with_the_browser_as_it_ships(
     plain_browser: Browser, open_page: Callable[..., Page], tiny_server: ServerProcess
 ) -> None:
+    """Row A1, second finding: no flag of ours helps the browser to connect."""
     page = open_page(within=plain_browser)  # host addresses behind mDNS names
     enter(page, tiny_server)
     assert len(grab_frames(page, 10)) == 10
@@ -144,6 +148,7 @@ def test_plays_with_the_browser_as_it_ships(
 def test_plays_without_frame_callbacks_and_random_uuid(
     open_page: Callable[..., Page], tiny_server: ServerProcess
 ) -> None:
+    """Rows K2 and K4."""
     page = open_page(
         script="""
         delete HTMLVideoElement.prototype.requestVideoFrameCallback;
@@ -160,27 +165,42 @@ def test_plays_without_frame_callbacks_and_random_uuid(
 def test_a_second_tab_offers_to_take_over(
     open_page: Callable[..., Page], tiny_server: ServerProcess
 ) -> None:
+    """Row F1: a tab that the page opens has its storage. One of them has the controls, always."""
     first = open_page()
     enter(first, tiny_server)
-    stored = first.evaluate("JSON.stringify({...sessionStorage})")
-    second = open_page(
-        context=first.context,
-        script=f"for (const [k, v] of Object.entries({stored})) sessionStorage.setItem(k, v);",
-    )
-    second.goto(tiny_server.url)
+    session = hud(first)["session"]
+    with first.expect_popup() as opened:
+        first.evaluate("() => { window.open(location.href); }")
+    second = opened.value
     wait_for(second, "elsewhere")
+    expect(second.get_by_test_id("new-session")).to_be_visible()
+    second.keyboard.press("KeyR")  # it has no controls: nothing begins again
+    first.keyboard.down("KeyW")
+    seen_key(first, "KeyW")
+    first.keyboard.up("KeyW")
+    assert hud(first)["epoch"] == 0
     wait_for(first, "playing")
     second.get_by_test_id("take-over").click()
     wait_for(second, "playing")
     wait_for(first, "elsewhere")
+    assert hud(second)["session"] == session
+    first.keyboard.press("KeyR")
     second.keyboard.down("KeyW")
     seen_key(second, "KeyW")
     second.keyboard.up("KeyW")
+    assert hud(second)["epoch"] == 0
+    first.get_by_test_id("new-session").click()
+    first.get_by_test_id("play").click()
+    wait_for(first, "playing")
+    assert hud(first)["session"] != session
+    grab_frames(second, 4)
+    wait_for(second, "playing")
 
 
 def test_a_page_that_was_busy_is_not_behind_afterwards(
     page: Page, make_server: Callable[..., ServerProcess]
 ) -> None:
+    """Row C2: five seconds of nothing, then a reset; nothing old is shown after either."""
     server = make_server(veldt_world="marker")
     enter(page, server)
     page.evaluate("{ const end = performance.now() + 5000; while (performance.now() < end); }")
@@ -189,3 +209,13 @@ def test_a_page_that_was_busy_is_not_behind_afterwards(
     made = 4 * (hud(page)["chunk_index"] + 1)
     assert shown is not None
     assert made - shown.frame <= 16 + 4, "at most a second, and the chunk that is being played"
+    page.keyboard.press("KeyR")
+    expect(page.get_by_test_id("hud")).to_have_attribute("data-epoch", "1", timeout=10_000)
+    read = [read_marker(seen.rgb) for seen in grab_frames(page, 16)]
+    numbers = [marker.frame for marker in read if marker is not None]
+    on_their_way = len(list(takewhile(lambda number: number >= shown.frame, numbers)))
+    assert on_their_way <= 4, "a chunk's, sent before the answer"
+    new = numbers[on_their_way:]
+    assert len(new) > 8
+    assert new == sorted(new)
+    assert new[-1] < shown.frame, "a picture of before the reset came back"

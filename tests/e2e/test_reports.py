@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.e2e.scripted import becomes, chunk_periods, p95, players, slow
+from tests.e2e.scripted import chunk_periods, p95, players, slow
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer, ShownFrame
 
@@ -70,28 +70,6 @@ async def walk_away_and_reset(player: RtcPlayer, first: Picture) -> None:
     reset = asyncio.create_task(player.ask("reset"))
     await player.until(lambda: apart(first, player.frames[-1]) < 3)
     await reset
-
-
-async def test_a_player_that_vanishes_gives_its_seat_to_the_next(make_server: MakeServer) -> None:
-    server = make_server(
-        "--seats",
-        "1",
-        veldt_world="marker",
-        veldt_lost_seconds="3",
-        veldt_disconnect_grace_seconds="2",
-    )
-    async with players(server) as group:
-        first = await group.playing()
-        assert (await group.http.post("/v1/sessions", json={})).status_code == 429
-        await first.player.vanish()
-
-        async def free() -> bool:
-            return server.metric("veldt_seats", state="free") == 1
-
-        await becomes(free, 3 + 2 + 10)
-        second = await group.playing()
-        assert (await first.view())["reason"] == "disconnected"
-        await second.leave()
 
 
 async def test_the_only_player_is_never_refused_however_quickly_it_stops_and_starts(

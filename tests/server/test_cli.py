@@ -130,6 +130,10 @@ def test_it_loads_prints_its_address_serves_and_stops_on_a_signal(tmp_path, numb
         workers = psutil.Process(server.pid).children(recursive=True)
         assert workers
         assert httpx.get(f"{url}/readyz").status_code == 200
+        second, _ = run("serve", "--port", url.rpartition(":")[2])  # row K1: two servers
+        assert second.returncode == 2
+        if sys.platform == "linux":
+            assert f"(process {server.pid})" in second.stderr
         created = httpx.post(f"{url}/v1/sessions", json={}).json()
         token = created["session_token"]
         with httpx.stream(
