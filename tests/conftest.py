@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("veldt", deadline=None)  # a busy machine is slow, and nothing else
+settings.load_profile("veldt")
 
 
 @pytest.fixture
