@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from server.protocol.rooms import WORKER
+from server.settings import Settings
 from tests.e2e.livekit.scripted import Players, Session
 from tests.e2e.picture import grab_frames
 from tests.e2e.player import enter, hud, seen_key, wait_for
@@ -25,6 +26,7 @@ from tests.fakes.waiting import until
 from tests.livekit_server import LiveKitServer
 
 pytestmark = pytest.mark.timeout(180)
+RECONCILE_SECONDS = Settings.model_fields["reconcile_seconds"].default
 MakeServer = Callable[..., ServerProcess]
 MakePlayers = Callable[[ServerProcess], Players]
 
@@ -57,7 +59,7 @@ async def test_a_killed_worker_leaves_no_room_and_the_player_is_told(
     async def gone() -> bool:
         return room not in await own_livekit.rooms()
 
-    await until(gone, 30)
+    await until(gone, RECONCILE_SECONDS)
     await session.player.until(lambda: session.player.gone == "ROOM_DELETED", 5)
     view = await session.view()
     assert (view["status"], view["reason"]) == ("failed", "worker_died")
@@ -188,6 +190,22 @@ async def test_a_livekit_that_stays_away_ends_the_session_after_its_grace(
     assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
     with pytest.raises(ConnectionError, match="media_server_unreachable"):
         await (await make_players(server).open()).connect()
+
+
+def test_the_page_of_a_livekit_that_stays_away_tries_again_and_ends_in_words(
+    page: Page, make_server: MakeServer, own_livekit: LiveKitServer
+) -> None:
+    server = make_server(
+        veldt_world="marker", veldt_disconnect_grace_seconds="12", **own_livekit.settings
+    )
+    enter(page, server)
+    own_livekit.stop()
+    wait_for(page, "reconnecting")
+    wait_for(page, "ended", 60)
+    expect(page.get_by_test_id("reason")).not_to_be_empty()
+    page.get_by_test_id("play-again").click()
+    wait_for(page, "error")
+    expect(page.get_by_test_id("sheet-title")).to_contain_text("media server")
 
 
 def test_the_page_says_before_it_asks_for_a_seat_that_livekit_is_down(
