@@ -39,8 +39,8 @@ export class Keepsakes {
       this.#say("Nothing is recorded yet.");
       return;
     }
-    download(clip, fileName(name, "webm"));
-    this.#say("Saved the last 15 seconds");
+    download(clip.video, fileName(name, "webm"));
+    this.#say(`Saved the last ${Math.max(1, Math.round(clip.seconds))} s`);
   }
 
   /** The picture on screen, as the world made it. */

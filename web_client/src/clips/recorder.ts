@@ -15,6 +15,8 @@ export class ClipRecorder {
   #stream: MediaStream | null = null;
   #tail: WebmTail | null = null;
   #order: Promise<void> = Promise.resolve(); // pieces are read one after the other
+  #rested = 0; // ms
+  #restsSince: number | null = null;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -37,6 +39,8 @@ export class ClipRecorder {
     if (!(stream instanceof MediaStream) || mimeType === null) return;
     if (this.#recorder !== null && this.#stream === stream && this.#recorder.state !== "inactive") {
       if (this.#recorder.state === "paused") this.#recorder.resume();
+      this.#rested = this.#restedUntilNow();
+      this.#restsSince = null;
       return;
     }
     this.forget();
@@ -46,7 +50,9 @@ export class ClipRecorder {
 
   /** Nothing moves: the time that passes is no part of the clip. */
   rest(): void {
-    if (this.#recorder?.state === "recording") this.#recorder.pause();
+    if (this.#recorder?.state !== "recording") return;
+    this.#recorder.pause();
+    this.#restsSince = this.#clock.now();
   }
 
   /** The world has ended; its last seconds can still be saved. */
@@ -62,16 +68,25 @@ export class ClipRecorder {
     this.#tail = null;
   }
 
-  /** @returns the last 15 s as a video; null where nothing was recorded. */
-  async clip(): Promise<Blob | null> {
+  /** @returns the last 15 s, or what there is of them; null where nothing was recorded. */
+  async clip(): Promise<{ video: Blob; seconds: number } | null> {
     await this.#flushed();
     await this.#order;
-    const bytes = this.#tail?.clip(CLIP_MS) ?? null;
-    return bytes === null ? null : new Blob([bytes], { type: "video/webm" });
+    const clip = this.#tail?.clip(CLIP_MS) ?? null;
+    if (clip === null) return null;
+    const seconds = Math.min(CLIP_MS, clip.ms) / 1000;
+    return { video: new Blob([clip.file], { type: "video/webm" }), seconds };
+  }
+
+  #restedUntilNow(): number {
+    const since = this.#restsSince;
+    return this.#rested + (since === null ? 0 : this.#clock.now() - since);
   }
 
   #begin(stream: MediaStream, mimeType: string): void {
     const tail = new WebmTail(CLIP_MS + 3 * KEY_FRAME_MS);
+    this.#rested = 0;
+    this.#restsSince = null;
     const options: MediaRecorderOptions & { videoKeyFrameIntervalDuration: number } = {
       mimeType,
       videoBitsPerSecond: BITS_PER_SECOND,
@@ -81,7 +96,9 @@ export class ClipRecorder {
       const recorder = new MediaRecorder(stream, options);
       recorder.addEventListener("dataavailable", ({ data }) => {
         this.#order = this.#order.then(async () => {
-          tail.push(new Uint8Array(await data.arrayBuffer()), this.#clock.now());
+          // On a clock that stands while nothing moves: a pause makes nothing old.
+          const at = this.#clock.now() - this.#restedUntilNow();
+          tail.push(new Uint8Array(await data.arrayBuffer()), at);
         });
       });
       recorder.start(SLICE_MS);

@@ -2,9 +2,12 @@
  * The end of a WebM stream as a file of its own. Pure.
  *
  * A live WebM is a header and then clusters, each of which begins with a key frame: header plus the
- * last clusters, their clocks set back, is a complete video. Element numbers are those of RFC 8794
- * (EBML) and RFC 9559 (Matroska).
+ * last clusters, their clocks set back, is a complete video. It says how long it is and where its key
+ * frames are, so that players can go to any place in it. Element numbers are those of RFC 9559
+ * (Matroska).
  */
+
+import { element, type Element, joined, number, readNumber, writeNumber, written } from "./ebml";
 
 const CLUSTER = 0x1f43b675;
 const CUES = 0x1c53bb6b;
@@ -14,6 +17,13 @@ const TIMESTAMP = 0xe7;
 const SIMPLE_BLOCK = 0xa3;
 const BLOCK_GROUP = 0xa0;
 const DURATION = 0x4489;
+const TRACKS = 0x1654ae6b;
+const CUE_POINT = 0xbb;
+const CUE_TIME = 0xb3;
+const CUE_TRACK_POSITIONS = 0xb7;
+const CUE_TRACK = 0xf7;
+const CUE_CLUSTER_POSITION = 0xf1;
+const VIDEO_TRACK = 1; // the only one
 
 interface Cluster {
   readonly start: number; // where its id begins
@@ -23,10 +33,10 @@ interface Cluster {
   readonly lastMs: number; // of its last one
 }
 
-interface Element {
-  readonly id: number;
-  readonly body: number; // where its content begins
-  readonly size: number | null; // null = unknown: until something of its level follows
+/** A video, and how long it is. */
+export interface Clip {
+  readonly file: Uint8Array<ArrayBuffer>;
+  readonly ms: number;
 }
 
 export class WebmTail {
@@ -56,7 +66,7 @@ export class WebmTail {
   }
 
   /** @returns a video of the last `ms` (and up to the key frame before), or null for none yet. */
-  clip(ms: number): Uint8Array<ArrayBuffer> | null {
+  clip(ms: number): Clip | null {
     const bytes = joined(this.#pieces.map((piece) => piece.bytes));
     const clusters = clustersOf(bytes);
     const last = clusters.at(-1);
@@ -64,13 +74,20 @@ export class WebmTail {
     const wanted = last.lastMs - ms;
     const from = clusters.findLast((cluster) => cluster.ms <= wanted) ?? clusters[0];
     if (from === undefined) return null;
+    const shown = clusters.filter((cluster) => cluster.start >= from.start);
     const body = bytes.slice(from.start, last.end);
-    for (const cluster of clusters) {
-      if (cluster.start < from.start) continue;
-      const { at, length } = cluster.stamp;
-      writeNumber(body, at - from.start, length, cluster.ms - from.ms);
+    for (const { start, stamp, ms: at } of shown) {
+      writeNumber(body, stamp.at - from.start, stamp.length, at - from.ms);
+      sayLength(body, start - from.start, shown.find((next) => next.start > start)?.start ?? last.end, from.start);
     }
-    return joined([withDuration(this.#header, last.lastMs - from.ms), body]);
+    const keys = shown.map(({ start, ms: at }) => ({ at: start - from.start, ms: at - from.ms }));
+    const file = fileOf(this.#header, last.lastMs - from.ms, keys, body);
+    return { file, ms: last.lastMs - from.ms };
+  }
+
+  /** Bytes that are kept. */
+  get size(): number {
+    return this.#pieces.reduce((sum, { bytes }) => sum + bytes.length, this.#header.length);
   }
 }
 
@@ -126,69 +143,63 @@ function blockMs(bytes: Uint8Array, child: Element): number {
   return view.getInt16(block.body + 1); // after the track's number, one byte for any sane track
 }
 
-/** Say in the header how long it is; players then know where one can go. */
-function withDuration(header: Uint8Array, ms: number): Uint8Array {
-  const info = infoOf(header);
-  if (info?.size == null) return header;
-  const duration = new Uint8Array(11);
-  const view = new DataView(duration.buffer);
-  view.setUint16(0, DURATION);
-  view.setUint8(2, 0x88);
-  view.setFloat64(3, ms); // in the stream's unit, a millisecond unless it says otherwise
-  const size = new Uint8Array(8);
-  writeNumber(size, 0, 8, info.size + duration.length);
-  size[0] = 0x01;
-  const body = header.slice(info.body, info.body + info.size);
-  return joined([header.slice(0, info.idEnd), size, body, duration, header.slice(info.body + info.size)]);
+/** Header, key frames and clusters as one file that says how long it is. */
+function fileOf(
+  header: Uint8Array,
+  ms: number,
+  keys: readonly { at: number; ms: number }[],
+  body: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const segment = partOf(header, SEGMENT);
+  const info = partOf(header, INFO);
+  const tracks = partOf(header, TRACKS);
+  if (segment === null || info?.size == null || tracks?.size == null) return joined([header, body]);
+  const duration = new Uint8Array(8);
+  new DataView(duration.buffer).setFloat64(0, ms); // in the stream's unit, a millisecond
+  const about = joined([
+    written(INFO, joined([header.slice(info.body, info.body + info.size), written(DURATION, duration)])),
+    written(TRACKS, header.slice(tracks.body, tracks.body + tracks.size)),
+  ]);
+  // How long the cues are does not depend on what they say, so they can stand before what they name.
+  const before = about.length + cuesOf(keys, 0).length;
+  const content = joined([about, cuesOf(keys, before), body]);
+  return joined([header.slice(0, segment.start), written(SEGMENT, content)]);
 }
 
-function infoOf(header: Uint8Array): (Element & { idEnd: number }) | null {
+/** Where the key frames are. @param before bytes of the segment before the first cluster. */
+function cuesOf(keys: readonly { at: number; ms: number }[], before: number): Uint8Array {
+  const points = keys.map(({ at, ms }) =>
+    written(
+      CUE_POINT,
+      joined([
+        number(CUE_TIME, ms),
+        written(
+          CUE_TRACK_POSITIONS,
+          joined([number(CUE_TRACK, VIDEO_TRACK), number(CUE_CLUSTER_POSITION, before + at)]),
+        ),
+      ]),
+    ),
+  );
+  return written(CUES, joined(points));
+}
+
+/** A cluster of unknown length that has eight bytes for it, as Chromium writes them, says it. */
+function sayLength(body: Uint8Array, start: number, end: number, from: number): void {
+  const cluster = element(body, start);
+  if (cluster?.size !== null || cluster.body - start !== 12) return;
+  writeNumber(body, start + 4, 8, end - from - cluster.body);
+  body[start + 4] = 0x01;
+}
+
+/** An element of the header, at whatever level. */
+function partOf(header: Uint8Array, id: number): (Element & { start: number }) | null {
   for (let at = 0; at < header.length; ) {
     const one = element(header, at);
     if (one === null) return null;
-    if (one.id === INFO) return { ...one, idEnd: at + 4 };
+    if (one.id === id) return { ...one, start: at };
     if (one.id === SEGMENT) at = one.body;
     else if (one.size === null) return null;
     else at = one.body + one.size;
   }
   return null;
-}
-
-function element(bytes: Uint8Array, at: number): Element | null {
-  const first = bytes[at];
-  if (first === undefined || first === 0) return null;
-  const idLength = Math.clz32(first) - 23;
-  if (idLength > 4) return null;
-  const marker = bytes[at + idLength];
-  if (marker === undefined || marker === 0) return null;
-  const length = Math.clz32(marker) - 23;
-  if (at + idLength + length > bytes.length) return null;
-  const id = readNumber(bytes, at, idLength);
-  const raw = readNumber(bytes, at + idLength + 1, length - 1) + (marker & (0xff >> length)) * 256 ** (length - 1);
-  const unknown = raw === 2 ** (7 * length) - 1;
-  return { id, body: at + idLength + length, size: unknown ? null : raw };
-}
-
-function readNumber(bytes: Uint8Array, at: number, length: number): number {
-  let value = 0;
-  for (let index = 0; index < length; index += 1) value = value * 256 + (bytes[at + index] ?? 0);
-  return value;
-}
-
-function writeNumber(bytes: Uint8Array, at: number, length: number, value: number): void {
-  let rest = value;
-  for (let index = length - 1; index >= 0; index -= 1) {
-    bytes[at + index] = rest % 256;
-    rest = Math.floor(rest / 256);
-  }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
