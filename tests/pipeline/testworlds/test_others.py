@@ -35,8 +35,9 @@ def test_waiting_costs_no_processor_and_busy_does():
         work(0)
         return time.thread_time() - began
 
-    assert processor_seconds(busy=False) < 0.03
-    assert any(processor_seconds(busy=True) > 0.03 for _ in range(30))  # others want it too
+    waiting = processor_seconds(busy=False)
+    assert waiting < 0.03
+    assert processor_seconds(busy=True) > 10 * waiting  # as much as others leave of it
 
 
 def test_a_stall_comes_once_a_session_at_its_chunk(monkeypatch: pytest.MonkeyPatch):
