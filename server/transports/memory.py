@@ -15,22 +15,22 @@ from weakref import WeakValueDictionary
 
 from server.protocol.command import COMMAND, Command
 from server.protocol.keys import Keys
-from server.protocol.status import Error, StatusMessage
+from server.protocol.status import StatusMessage
 from server.transports.base import (
     ConnectAnswer,
     ConnectOffer,
     I420Frame,
     Identity,
     LeaveReason,
-    NoSpectators,
     Topic,
     TransportClosed,
     TransportSink,
 )
+from server.transports.direct import NoAudience
 from server.transports.gate import Gate
 from server.transports.impairment import Impaired, Impairment
 from server.transports.settings import TransportSettings
-from server.transports.succession import Succession
+from server.transports.succession import Succession, replaced
 
 KEPT = 4096  # frames and messages that a player remembers
 
@@ -50,7 +50,7 @@ class _Place:
         self.limit: asyncio.TimerHandle | None = None
 
 
-class MemoryTransport:
+class MemoryTransport(NoAudience):
     """One session's players in this process. `clock` is monotonic seconds."""
 
     def __init__(
@@ -99,17 +99,6 @@ class MemoryTransport:
         if player is None or (to is not None and to != self._succession.live):
             return False
         return player._take_message(message)
-
-    async def invite(self) -> ConnectAnswer:
-        """Nobody can watch."""
-        raise NoSpectators
-
-    def hand_over(self, by: Identity, to: Identity) -> bool:
-        """Nobody watches."""
-        return False
-
-    def doubt(self) -> None:
-        """Connections end in this process: who is here is known."""
 
     async def aclose(self) -> None:
         """Close every connection; the sink hears nothing more."""
@@ -290,8 +279,3 @@ class MemoryPlayer:
     def _closed_with(self, reason: LeaveReason) -> None:
         self.closed = reason
         self._news.set()
-
-
-def replaced() -> Error:
-    """What a connection hears last when a newer one has taken its place."""
-    return Error(code="playing_elsewhere", message="This session is now played in another tab.")

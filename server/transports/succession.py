@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from server.protocol.status import Error
 from server.transports.base import Identity, PlayingElsewhere
 
 QUIET_SECONDS = 3.0  # a live connection that was silent for so long no longer holds the session
 MAX_PENDING = 3  # connections on their way; a fourth one takes the place of the oldest
+
+
+def replaced() -> Error:
+    """What a connection hears last when a newer one has taken its place."""
+    return Error(code="playing_elsewhere", message="This session is now played in another tab.")
 
 
 @dataclass

@@ -19,19 +19,18 @@ from server.transports.base import (
     I420Frame,
     Identity,
     LeaveReason,
-    NoSpectators,
     Topic,
     TransportClosed,
     TransportSink,
 )
-from server.transports.memory import replaced
+from server.transports.direct import NoAudience
 from server.transports.offer import read_offer
 from server.transports.peer import Peer
 from server.transports.settings import TransportSettings
-from server.transports.succession import Succession
+from server.transports.succession import Succession, replaced
 
 
-class WebRtcTransport:
+class WebRtcTransport(NoAudience):
     """The `MediaTransport` of one session over direct WebRTC. Lives on one event loop."""
 
     def __init__(
@@ -104,17 +103,6 @@ class WebRtcTransport:
             self._counters["message_dropped"] += 1
             return False
         return True
-
-    async def invite(self) -> ConnectAnswer:
-        """Each peer has an encoder of its own here: watching is for LiveKit, which copies."""
-        raise NoSpectators
-
-    def hand_over(self, by: Identity, to: Identity) -> bool:
-        """Nobody watches."""
-        return False
-
-    def doubt(self) -> None:
-        """Connections end in this process: who is here is known."""
 
     async def aclose(self) -> None:
         """Close every connection; idempotent; the sink is silent from now on."""

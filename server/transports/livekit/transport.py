@@ -33,9 +33,8 @@ from server.transports.livekit.outbox import Outgoing
 from server.transports.livekit.silence import Silence
 from server.transports.livekit.stay import RoomStay
 from server.transports.livekit.tokens import TTL_SECONDS, Role, mint
-from server.transports.memory import replaced
 from server.transports.settings import TransportSettings
-from server.transports.succession import Succession
+from server.transports.succession import Succession, replaced
 
 ALIVE: Final = "veldt.alive"  # what is sent on it comes back: no timer of a hidden page is needed
 WATCH_SECONDS: Final = 1.0

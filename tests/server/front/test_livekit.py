@@ -13,8 +13,9 @@ import pytest
 
 from server.front.app import create_app
 from server.front.livekit import RoomKeeper, RoomsUnreachable, strays
+from server.front.webhook import check_webhook
 from server.protocol.rooms import WORKER, room_name
-from server.protocol.worker import CheckRoom
+from server.protocol.worker import CheckRoom, ConnectSession
 from server.settings import Settings
 from tests.fakes.waiting import until
 
@@ -162,6 +163,22 @@ async def test_hints_do_not_look_for_lost_players() -> None:
 
 
 @pytest.mark.anyio
+async def test_no_token_is_made_before_somebody_who_was_admitted_connects(open_door) -> None:
+    """Workers mint, at `connect`: neither opening a session nor a wrong secret reaches one."""
+
+    def connects(door) -> int:
+        return sum(isinstance(request, ConnectSession) for request in door.worker.requests)
+
+    async with open_door() as door:
+        created = await door.create()
+        refused = await door.connect({**created, "session_token": "wrong"})
+        assert (refused.status_code, connects(door)) == (404, 0)
+        assert (await door.connect(created)).status_code == 200
+        assert (await door.connect(created)).status_code == 200
+        assert connects(door) == 2, "a reload gets one of its own"
+
+
+@pytest.mark.anyio
 async def test_the_worker_of_a_session_without_players_is_told_to_look(open_door) -> None:
     async with open_door() as door:
         door.worker.plays = True
@@ -232,6 +249,22 @@ async def test_a_signed_webhook_is_a_hint(prefix: str) -> None:
 )
 async def test_a_webhook_that_livekit_has_not_signed_changes_nothing(authorization) -> None:
     assert await post(BODY, authorization, "application/webhook+json") == (401, False)
+
+
+@pytest.mark.anyio
+async def test_a_webhook_that_is_sent_again_is_a_hint_again_and_no_more() -> None:
+    """Whoever replays one has the rooms looked at: what it says is believed at no time."""
+    believed_gone = json.dumps({"event": "room_finished", "room": {"name": "v.b"}}).encode()
+    rooms = FakeRooms("v.b")
+    keeper = RoomKeeper(rooms, "v", lambda: ["b"], every_seconds=600, settle_seconds=0)
+    keeper.begin()
+    await until(lambda: rooms.looks == 1)
+    for looks in (2, 3):
+        check_webhook(signature(believed_gone), believed_gone, KEY, SECRET)
+        keeper.hint()
+        await until(lambda looks=looks: rooms.looks == looks)
+    assert rooms.rooms == ["v.b"]
+    await keeper.aclose()
 
 
 @pytest.mark.anyio

@@ -11,13 +11,7 @@ from aiortc import RTCIceGatherer
 from server.transports.base import ConnectOffer
 from server.transports.settings import TransportSettings
 from server.transports.webrtc import WebRtcTransport
-from tests.fakes.frames import i420_frame
-from tests.fakes.sink import FakeSink
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from tests.fakes.show import FakeShow
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +24,12 @@ def no_public_stun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RTCIceGatherer, "getDefaultIceServers", refused)
 
 
-class Stage:
+class Stage(FakeShow):
     """One session on direct WebRTC, with its sink, and a source of moving pictures."""
 
     def __init__(self, **settings: Any) -> None:
-        self.sink = FakeSink()
+        super().__init__()
         self.transport = WebRtcTransport("s", self.sink, TransportSettings(**settings))
-        self.sent = 0
-        self._playing: asyncio.Task[None] | None = None
 
     def connect(self, take_over: bool = False) -> Callable[[str], Awaitable[str]]:
         async def answer(sdp: str) -> str:
@@ -48,18 +40,7 @@ class Stage:
         return answer
 
     def play(self, fps: float = 32) -> None:
-        async def pictures() -> None:
-            while True:
-                self.sent += 1
-                self.transport.send_frame(i420_frame(self.sent, receipt=7 << 32 | self.sent))
-                await asyncio.sleep(1 / fps)
-
-        self._playing = asyncio.create_task(pictures())
-
-    async def aclose(self) -> None:
-        if self._playing is not None:
-            self._playing.cancel()
-        await self.transport.aclose()
+        super().play(fps)
 
 
 @pytest.fixture

@@ -86,12 +86,12 @@ async def overtaken_many_times(offer: str, make_stage: Callable[..., Stage]) -> 
 @pytest.mark.parametrize(
     ("fate", "cycles"),
     [
-        (abandoned_at_once, 40),
-        (never_applied, 40),
-        (refused_inside_the_media_stack, 40),
-        (closed_while_connecting, 40),
-        (cancelled_while_connecting, 4),
-        (overtaken_many_times, 8),
+        (abandoned_at_once, 15),
+        (never_applied, 15),
+        (refused_inside_the_media_stack, 15),
+        (closed_while_connecting, 15),
+        (cancelled_while_connecting, 2),
+        (overtaken_many_times, 4),
     ],
 )
 async def test_connections_that_never_come_up_leave_nothing(

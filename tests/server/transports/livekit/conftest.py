@@ -10,9 +10,8 @@ from server.transports.base import ConnectAnswer, ConnectOffer
 from server.transports.livekit.address import LiveKitAddress
 from server.transports.livekit.transport import LiveKitTransport
 from server.transports.settings import TransportSettings
-from tests.fakes.frames import i420_frame
 from tests.fakes.livekit_player import LiveKitPlayer
-from tests.fakes.sink import FakeSink
+from tests.fakes.show import FakeShow
 from tests.livekit_server import LiveKitServer
 
 
@@ -24,21 +23,19 @@ def livekit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKitServer]
     server.stop()
 
 
-class Stage:
+class Stage(FakeShow):
     """One session on LiveKit, with its sink, players, and a source of moving pictures."""
 
     def __init__(self, server: LiveKitServer, session: str, **settings: Any) -> None:
+        super().__init__()
         self.address = LiveKitAddress(
             server.url, server.url, server.key, server.secret, room_prefix="test"
         )
         self.session = session
-        self.sink = FakeSink()
         self.transport = LiveKitTransport(
             session, self.sink, TransportSettings(livekit=self.address, **settings)
         )
-        self.sent = 0
         self.players: list[LiveKitPlayer] = []
-        self._playing: asyncio.Task[None] | None = None
 
     async def connect(
         self, *, take_over: bool = False, frame_metadata: bool = True
@@ -60,21 +57,11 @@ class Stage:
         speaking.cancel()
         return player
 
-    def play(self, fps: float = 16) -> None:
-        async def pictures() -> None:
-            while True:
-                self.sent += 1
-                self.transport.send_frame(i420_frame(self.sent, receipt=7 << 32 | self.sent))
-                await asyncio.sleep(1 / fps)
-
-        self._playing = asyncio.create_task(pictures())
-
     async def aclose(self) -> None:
-        if self._playing is not None:
-            self._playing.cancel()
+        self.stop()
         for player in self.players:
             await player.aclose()
-        await self.transport.aclose()
+        await super().aclose()
 
 
 @pytest.fixture

@@ -115,3 +115,20 @@ async def test_a_clock_that_is_half_a_minute_off_makes_and_deletes_rooms(
             await service.create(room)
         assert room in await livekit.rooms()
         await service.delete(room)
+
+
+@pytest.mark.anyio
+async def test_each_connect_gets_a_token_of_its_own_for_this_room_only(
+    stage: Stage, livekit: LiveKitServer
+) -> None:
+    answers = [await stage.connect(), await stage.connect(), await stage.transport.invite()]
+    said = [
+        dict(jwt.decode(str(answer.details["token"]), livekit.secret, algorithms=["HS256"]))
+        for answer in answers
+    ]
+    assert [one["sub"] for one in said[:2]] == ["player-1", "player-2"]
+    assert said[2]["sub"].startswith("spectator-")
+    room = f"{stage.address.room_prefix}.{stage.session}"
+    roles = (Role.PLAYER, Role.PLAYER, Role.SPECTATOR)
+    assert [one["video"] for one in said] == [{**GRANTS[role], "room": room} for role in roles]
+    assert all(int(one["exp"]) - time.time() <= 90 for one in said)
