@@ -284,7 +284,7 @@ export class App {
   }
 
   #beat(): void {
-    void this.#game.tick();
+    void this.#game.tick(this.#stage.presented);
     this.#devices.look();
     this.#cancelBeat = browserClock.after(BEAT_MS, () => {
       this.#beat();

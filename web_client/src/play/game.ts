@@ -12,7 +12,7 @@ import type { StoredSession } from "../session/store";
 import { NO_MEDIA_SERVER, NO_WEBRTC, troubleOf } from "../session/trouble";
 import { type Awaited, Comeback } from "./comeback";
 import { Controls } from "./controls";
-import { Meters } from "./meters";
+import { Meters, type Presented } from "./meters";
 import type { GameOptions, GameView } from "./options";
 import { type Seat, Seats } from "./seats";
 import { Stay } from "./stay";
@@ -295,8 +295,8 @@ export class Game {
   }
 
   /** Once a second: figures that have to be asked for. */
-  async tick(): Promise<void> {
-    await this.#stay?.measure();
+  async tick(presented: Presented | null): Promise<void> {
+    await this.#stay?.measure(presented);
     this.#view.changed();
   }
 

@@ -29,6 +29,7 @@ export class Meters {
   readonly #pace = new ChunkPace();
   #shown: FrameReceipt | null = null;
   #slow: Slow = null;
+  #presented: Presented | null = null;
   #unknown: { readonly rtp: number; readonly atMs: number }[] = [];
 
   /** @param framesCanBeSeen whether this browser tells when a frame is displayed. */
@@ -59,6 +60,7 @@ export class Meters {
   interrupted(): void {
     this.frames.interrupt();
     this.#rtc = null;
+    this.#presented = null;
     this.#pace.reset();
     this.#slow = null;
     this.#slowness.reset();
@@ -126,11 +128,18 @@ export class Meters {
     return this.#offset.displayed(rtp, atMs).map((match) => this.#saw(match));
   }
 
-  /** One reading of `getStats`, about once a second while playing. */
-  read(rtc: RtcFigures): void {
-    const before = this.#rtc;
+  /**
+   * One reading, about once a second while playing.
+   *
+   * @param rtc of `getStats`.
+   * @param presented what the video element says of its frames: a decoder keeps up where showing
+   * them does not. Null where it says nothing.
+   */
+  read(rtc: RtcFigures, presented: Presented | null): void {
+    const before = this.#presented;
     this.#rtc = rtc;
-    this.#slowness.read(this.#serverFactor(), droppedShare(before, rtc));
+    this.#presented = presented ?? decodedOf(rtc);
+    this.#slowness.read(this.#serverFactor(), droppedShare(before, this.#presented));
     this.#slow = this.#slowness.state(this.players);
   }
 
@@ -168,7 +177,7 @@ export class Meters {
       frame_interval_p99_ms: this.frames.intervalMs(0.99),
       freezes: rtc?.freezes ?? null,
       freeze_seconds: rtc?.freezeSeconds ?? null,
-      frames_dropped: rtc?.dropped ?? null,
+      frames_dropped: this.#presented?.dropped ?? null,
       frames_repeated: this.frames.repeated,
       frame_id: this.#shown?.frame_id ?? null,
       shown_seq: this.#shown === null ? null : receiptOf(this.#shown.receipt).seq,
@@ -210,10 +219,18 @@ export type SnapshotRest = Pick<
   "state" | "world" | "session" | "nonce" | "sent_seq" | "transport"
 >;
 
-function droppedShare(before: RtcFigures | null, now: RtcFigures): number | null {
-  if (before === null) return null;
-  if (before.decoded === null || now.decoded === null) return null;
-  if (before.dropped === null || now.dropped === null) return null;
-  const decoded = now.decoded - before.decoded;
-  return decoded < 5 ? null : (now.dropped - before.dropped) / decoded;
+/** Frames that were there to be shown, and those of them that this computer did not show. */
+export interface Presented {
+  readonly total: number;
+  readonly dropped: number;
+}
+
+function decodedOf({ decoded, dropped }: RtcFigures): Presented | null {
+  return decoded === null || dropped === null ? null : { total: decoded, dropped };
+}
+
+function droppedShare(before: Presented | null, now: Presented | null): number | null {
+  if (before === null || now === null) return null;
+  const total = now.total - before.total;
+  return total < 5 ? null : (now.dropped - before.dropped) / total;
 }

@@ -16,7 +16,7 @@ import { inLine, type Line, seatReady } from "../session/line";
 import type { StoredSession } from "../session/store";
 import { Attached } from "./attached";
 import type { Controls } from "./controls";
-import { Meters, type Shown } from "./meters";
+import { Meters, type Presented, type Shown } from "./meters";
 import type { GameOptions, GameView } from "./options";
 import { PlayTime } from "./playTime";
 
@@ -213,12 +213,12 @@ export class Stay {
   }
 
   /** Once a second: figures that have to be asked for. */
-  async measure(): Promise<void> {
+  async measure(presented: Presented | null): Promise<void> {
     const report = await this.attached.link.stats();
     if (!report || !this.#isUp()) return;
     const stats: Record<string, unknown>[] = [];
     report.forEach((stat: Record<string, unknown>) => stats.push(stat));
-    this.meters.read(readRtcStats(stats, this.meters.rtc));
+    this.meters.read(readRtcStats(stats, this.meters.rtc), presented);
     this.#facts = { ...this.#facts, slow: this.meters.slow };
   }
 

@@ -1,3 +1,4 @@
+import type { Presented } from "../play/meters";
 import { fitOf } from "./fit";
 import { must } from "./dom";
 
@@ -42,6 +43,13 @@ export class Stage {
     return this.#lastFrame.hidden
       ? { shown: video, width: video.videoWidth, height: video.videoHeight }
       : { shown: this.#lastFrame, width: this.#lastFrame.width, height: this.#lastFrame.height };
+  }
+
+  /** What the element says of its frames; null where it counts none. */
+  get presented(): Presented | null {
+    const { totalVideoFrames: total, droppedVideoFrames: dropped } =
+      this.video.getVideoPlaybackQuality();
+    return total === 0 ? null : { total, dropped };
   }
 
   set crisp(crisp: boolean) {
