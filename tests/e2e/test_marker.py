@@ -92,6 +92,7 @@ def play(page: Page, make_server: Callable[..., ServerProcess]) -> Play:
         veldt_world="marker", veldt_world_options=f'{{"fps": {FPS}}}', veldt_log_level="warning"
     )
     enter(page, server)
+    page.wait_for_function("() => document.querySelector('video').srcObject !== null")
     page.evaluate(RECORD)
     page.wait_for_function("() => window.seen.said.length > 20")
     for number in range(TAPS):
