@@ -47,11 +47,11 @@ play: setup ## play in the browser: prints the address (ARGS="--port 8001" for m
 play-livekit: setup ## the same through a LiveKit on this machine
 	@exec bash tools/play-livekit.sh $(ARGS)
 
-test: setup ## all tests: Python, TypeScript, browser, LiveKit
+test: setup ## all tests: Python, TypeScript, browser, LiveKit (PROCESSES=2: two at a time)
 	@bash tools/chromium.sh --install >/dev/null
 	@bash tools/livekit-server.sh --install >/dev/null
 	@cd web_client && $(subst tools/,../tools/,$(WITH_NODE)) npm test --silent
-	@CHROMIUM="$$(bash tools/chromium.sh)" $(PY) -m pytest -q $(ARGS)
+	@CHROMIUM="$$(bash tools/chromium.sh)" bash tools/pytest.sh $(PY) $(ARGS)
 
 quick: $(VENV)/.ready web_client/node_modules/.ready ## pure and unit tests, seconds
 	@PYTHONASYNCIODEBUG=1 $(PY) -m pytest -q -x tests/admission tests/pipeline/streaming tests/server/media tests/contract $(ARGS)

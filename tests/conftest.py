@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -17,9 +19,24 @@ def anyio_backend() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last.
+    """Browser tests come last, and of two processes one has all of a file on one transport.
 
     Playwright's synchronous driver keeps an event loop running on this thread from its first use
     to the end of the session, and no async test can run beside it.
     """
-    items.sort(key=lambda item: "playwright" in getattr(item, "fixturenames", ()))
+    items.sort(key=_has_browser)
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        transport = callspec.params.get("transport") if callspec is not None else None
+        group = f"{item.path} {transport} {_has_browser(item)}"
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _has_browser(item: pytest.Item) -> bool:
+    return "playwright" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_finish() -> None:
+    """What the imports have made stays: looking through it is most of every `gc.collect()`."""
+    gc.collect()
+    gc.freeze()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,13 +18,16 @@ import httpx
 import psutil
 
 START_SECONDS = 90.0
+PORTS = range(11_000, 32_000)  # below those that Linux gives to whoever asks for any
 
 
 def free_port() -> int:
-    """A port that was free a moment ago on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that was free a moment ago on loopback, and that the system gives to nobody."""
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            port = random.choice(PORTS)
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class ServerProcess:

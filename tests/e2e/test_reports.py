@@ -83,6 +83,7 @@ async def test_the_only_player_is_never_refused_however_quickly_it_stops_and_sta
             await session.leave()
 
 
+@pytest.mark.alone
 async def test_reloads_and_bad_offers_of_one_player_do_not_stop_the_other(
     make_server: MakeServer,
 ) -> None:

@@ -24,7 +24,7 @@ def transport() -> str:
     return "webrtc"
 
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240), pytest.mark.alone]
 MakeServer = Callable[..., ServerProcess]
 
 
