@@ -1,4 +1,4 @@
-"""Row A3 of the reports: reloads at the machine's own address, with somebody else there."""
+"""Rows A3 and K2 of the reports: playing at the machine's own address, over plain http."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 
 from tests.e2e.conftest import FLAGS
 from tests.e2e.detour import PICTURES
-from tests.e2e.player import enter, wait_for
+from tests.e2e.picture import grab_frames
+from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 from tests.fakes.own_address import ADDRESS, LAN, OwnAddress
 from tests.livekit_server import LiveKitServer
@@ -114,3 +115,48 @@ def test_every_reload_brings_a_moving_picture_and_stops_nobody_else(
     assert max(took) <= 5
     assert stood <= 1
     wait_for(other, "playing", 5)
+
+
+# What the browser keeps from a page that it does not trust.
+KEPT_BACK = """() => isSecureContext
+    ? ["nothing"]
+    : ["randomUUID" in crypto, "clipboard" in navigator, "keyboard" in navigator]"""
+
+
+def test_a_page_that_the_browser_does_not_trust_plays_and_says_what_it_lacks(
+    browser_there: Browser, open_page: Callable[..., Page], server: ServerThere
+) -> None:
+    """K2: no secure context, so no `randomUUID`, no clipboard and no layout of the keyboard."""
+    page = open_page(within=browser_there)
+    enter(page, server)
+    assert page.evaluate(KEPT_BACK) == [False, False, False]
+    page.keyboard.down("KeyW")
+    seen_key(page, "KeyW")
+    page.keyboard.up("KeyW")
+    assert len(grab_frames(page, 10)) == 10
+    assert "W" in page.get_by_test_id("key-KeyW").inner_text()
+    page.get_by_test_id("share").click()
+    copied(page, "Link copied", f"{server.url}/?start=")
+    page.keyboard.press("KeyH")
+    page.get_by_test_id("hud-copy").click()
+    copied(page, "Copied", f'"session": "{hud(page)["session"]}"')
+    page.keyboard.press("?")
+    pads = page.evaluate("() => 'getGamepads' in navigator")
+    words = "left stick walks" if pads else "This browser offers no gamepads to this page."
+    expect(page.get_by_test_id("help")).to_contain_text(words)
+
+
+def copied(page: Page, words: str, text: str) -> None:
+    """It is said, and so: pasted, it is there. The page may not look for itself."""
+    expect(page.get_by_test_id("toast")).to_have_text(words)
+    page.evaluate(
+        """() => {
+            const field = document.createElement("textarea");
+            field.id = "field";
+            document.querySelector("main").append(field);
+            field.focus();
+        }"""
+    )
+    page.keyboard.press("Control+KeyV")
+    assert text in page.locator("#field").input_value()
+    page.evaluate("() => { document.querySelector('#field').remove(); }")
