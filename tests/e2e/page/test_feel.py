@@ -120,6 +120,7 @@ def test_holding_and_leaving_never_walks_on(
 
 
 def test_typing_in_a_field_moves_nothing(page: Page, marker_server: ServerProcess) -> None:
+    """Row B2, in a field that the test adds: the page has none yet."""
     enter(page, marker_server)
     page.keyboard.down("KeyW")
     seen_key(page, "KeyW")
@@ -165,7 +166,30 @@ def test_two_keys_at_once_strafe_diagonally(page: Page, tiny_server: ServerProce
     assert right - left > 2, "walking ahead moves its halves apart"
 
 
+def test_meta_lets_everything_go_and_no_modifier_is_ever_held(
+    page: Page, marker_server: ServerProcess
+) -> None:
+    """Row N2: macOS swallows the key-ups under Meta, Alt+Tab the one of Alt."""
+    enter(page, marker_server)
+    page.keyboard.down("Alt")
+    page.evaluate("() => { for (const kind of ['blur', 'focus']) dispatchEvent(new Event(kind)); }")
+    page.keyboard.down("KeyW")
+    seen_key(page, "KeyW")
+    expect(page.get_by_test_id("shown-keys")).to_have_text("KeyW")
+    page.keyboard.up("Alt")
+    page.keyboard.down("Meta")
+    page.keyboard.up("Meta")
+    expect(page.get_by_test_id("shown-keys")).to_have_text("")
+    grab_frames(page, 8)
+    assert marker(page).held == frozenset()
+    page.keyboard.up("KeyW")
+    page.keyboard.down("KeyW")
+    seen_key(page, "KeyW")
+    page.keyboard.up("KeyW")
+
+
 def test_an_alt_tap_leaves_the_focus_with_the_game(page: Page, tiny_server: ServerProcess) -> None:
+    """Row N2."""
     enter(page, tiny_server)
     prevented = page.evaluate(
         """() => {
