@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import sys
 
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
 from tests.e2e.conftest import FLAGS
 
+TRIES = 2  # the page gives up after 12 s, which a busy machine may need
 KEEP = """
 const Plain = RTCPeerConnection;
 window.connections = [];
@@ -44,11 +46,19 @@ def play(chromium: str, url: str, name: str, address: str) -> list[list[str | No
         browser = driver.chromium.launch(
             executable_path=chromium, args=flags, ignore_default_args=["--headless"]
         )
-        page = browser.new_page()
-        page.add_init_script(KEEP)
-        page.goto(url)
-        page.get_by_role("button", name="Play", exact=True).click()
-        page.wait_for_function(MOVES, timeout=60_000)
+        for _ in range(TRIES):
+            page = browser.new_page()
+            page.add_init_script(KEEP)
+            page.goto(url)
+            page.get_by_role("button", name="Play", exact=True).click()
+            try:
+                page.wait_for_function(MOVES, timeout=60_000)
+                break
+            except PlaywrightTimeout:
+                print(page.inner_text("body"), file=sys.stderr)
+                page.close()
+        else:
+            sys.exit("no picture came")
         used: list[list[str | None]] = page.evaluate(USED)
         browser.close()
     return used
