@@ -206,7 +206,7 @@ def marker_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
         "--seats",
         "8",
         veldt_connect_seconds="6",
-        veldt_lost_seconds="3",
+        veldt_lost_seconds="6",
         veldt_disconnect_grace_seconds="3",
     ).start()
     yield server
