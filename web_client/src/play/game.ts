@@ -361,7 +361,7 @@ export class Game {
         },
         gone: (problem) => {
           this.#forget();
-          this.#set({ trouble: troubleOf(problem) });
+          this.#set({ trouble: { ...troubleOf(problem), session: session.id } });
         },
       },
     );

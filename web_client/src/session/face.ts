@@ -32,6 +32,7 @@ export interface Trouble {
   readonly action: "retry" | "reload";
   readonly code: string;
   readonly detail: string;
+  readonly session?: string; // that was lost by it
 }
 
 /** What is known of the session that this page plays. */

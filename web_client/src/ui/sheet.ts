@@ -216,7 +216,7 @@ export class Sheet {
     const text = [
       `code: ${trouble?.code ?? ""}`,
       `detail: ${trouble?.detail ?? ""}`,
-      `session: ${game.sessionId ?? "none"}`,
+      `session: ${trouble?.session ?? "none"}`,
     ].join("\n");
     return el(
       "details",
