@@ -12,7 +12,7 @@ ARGS ?=
 WITH_NODE = PATH="$$(bash tools/node-path.sh):$$PATH"
 CLIENT_SOURCES := $(shell find web_client -path web_client/node_modules -prune -o -path web_client/dist -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup play play-livekit test quick check types trace bench docker-proof lock clean fixtures test-lingbot
+.PHONY: help setup play play-livekit test quick check types trace bench pictures docker-proof lock clean fixtures test-lingbot
 
 help: ## list the jobs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -81,6 +81,10 @@ bench: setup ## print every figure and write benchmarks/results/latest.json
 docker-proof: setup ## run the Dockerfile's steps without Docker and play the result (root; 20 minutes)
 	@bash tools/livekit-server.sh --install >/dev/null
 	@$(PY) -m tests.docker.proof $(ARGS)
+
+pictures: setup ## take the pictures of the docs again: every state of the page, and a walk
+	@CHROMIUM="$$(bash tools/chromium.sh --install)" $(PY) -m pytest -q tests/e2e/page/test_states.py \
+		tests/e2e/page/test_layers.py tests/e2e/page/test_pictures.py --keep-pictures docs/pictures $(ARGS)
 
 lock: $(VENV)/.ready ## renew requirements/lock.txt
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash requirements/compile.sh

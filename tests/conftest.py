@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("veldt", deadline=None)  # a busy machine is slow, and nothing else
 settings.load_profile("veldt")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--keep-pictures docs/pictures` renews the pictures of the docs: `make pictures`."""
+    parser.addoption(
+        "--keep-pictures",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help="keep the pictures that the tests of the page take",
+    )
 
 
 @pytest.fixture

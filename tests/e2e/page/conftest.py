@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import ConsoleMessage, Page
 
-# How Chromium notes a request that was refused or found nobody: no fault of the page.
+from tests.e2e.page.pictures import keep
+from tests.e2e.page.states import Unhurried
+from tests.e2e.server import ServerProcess
+
+# Chromium itself notes every request that was refused or found nobody as an error. Those of the API
+# are answers that the page deals with; of anything else, such as a script or a picture, they count.
 _REFUSED = re.compile(r"Failed to load resource: (the server responded with|net::ERR_)")
+_API = re.compile(r"https?://[^/]+/(v1/|readyz)")
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +32,11 @@ def open_page(open_page: Callable[..., Page], faults: list[str]) -> Callable[...
     """Pages whose console must stay free of errors."""
 
     def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and not _REFUSED.match(message.text):
-            faults.append(f"console: {message.text}")
+        if message.type != "error":
+            return
+        address = message.location["url"]
+        if not (_REFUSED.match(message.text) and _API.match(address)):
+            faults.append(f"console: {message.text} {address}")
 
     def make(**options: object) -> Page:
         page = open_page(**options)
@@ -42,3 +54,40 @@ def touch_page(open_page: Callable[..., Page], browser: object) -> Iterator[Page
     )
     yield open_page(context=context)
     context.close()
+
+
+@pytest.fixture
+def keep_picture(request: pytest.FixtureRequest) -> Callable[[Image.Image, str], None]:
+    """Where `--keep-pictures` says, keeps a picture under a name."""
+    folder: Path | None = request.config.getoption("--keep-pictures")
+
+    def keep_it(shot: Image.Image, name: str) -> None:
+        if folder is not None:
+            keep(shot, folder / name)
+
+    return keep_it
+
+
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Unhurried]]:
+    """A server of the embedded world on a slow machine, started when it is first asked for."""
+    folder = tmp_path_factory.mktemp("unhurried")
+    options = {"chunk_seconds": 0.42, "until": str(folder / "gate")}
+    server = ServerProcess(
+        folder / "server.log",
+        "--seats",
+        "8",
+        veldt_world="tests.fakes.unhurried:make_world",
+        veldt_world_options=json.dumps(options),
+        veldt_stage_deadline_seconds="300",
+    )
+
+    def started() -> Unhurried:
+        (folder / "gate").touch()
+        if server.process is None:
+            server.start()
+        server.wait_ready()
+        return Unhurried(server, folder / "gate")
+
+    yield started
+    server.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import CDPSession, Page
+
+from tests.e2e.page.pictures import photograph
 
 AXE = Path("web_client/node_modules/axe-core/axe.min.js")
 SIZES = {
@@ -32,7 +33,8 @@ LAYOUT = """() => {
     const all = selector => [...document.querySelectorAll(selector)].filter(visible);
     const modal = document.querySelector("dialog[open]");
     const layers = modal ? [modal] : all(
-        ".where, .tools, .cluster, .panel, .hud, .greeting, .cards, .begin > .button, .hint-pill");
+        ".where, .tools, .cluster, .panel, .hud, .greeting, .cards, .begin > .button, .hint-pill, "
+        + ".toast.there");
     const within = modal ? [modal] : all(".panel, .hud, .cards, .keys, .arriving");
     const inside = ".card, .button, h1, h2, p, .cap, .row, summary, .setting, kbd, dd";
     const leaves = within.map(parent => ({
@@ -125,6 +127,21 @@ def axe_faults(page: Page) -> list[str]:
 # Text elements with their colours; then the same places with the letters made invisible.
 TEXTS = """() => {
     const found = [];
+    window.textsFound = [];
+    const cut = (box, element) => {
+        for (let one = element.parentElement; one !== document.body && one; one = one.parentElement)
+            if (getComputedStyle(one).overflowY !== "visible") {
+                const {top, bottom} = one.getBoundingClientRect();
+                if (box.top < top - 1 || box.bottom > bottom + 1) return true;
+            }
+        return false;
+    };
+    window.opacityOf = element => {
+        let opacity = 1;
+        for (let one = element; one; one = one.parentElement)
+            opacity *= getComputedStyle(one).opacity;
+        return opacity;
+    };
     const seen = new Set();
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     const modal = document.querySelector("dialog[open]");
@@ -140,12 +157,11 @@ TEXTS = """() => {
         const {left, top, right, bottom, width, height} = range.getBoundingClientRect();
         if (width < 2 || height < 2) continue;
         if (left < 0 || top < 0 || right > innerWidth || bottom > innerHeight) continue;
-        let opacity = 1;
-        for (let one = element; one; one = one.parentElement)
-            opacity *= getComputedStyle(one).opacity;
-        if (opacity < 0.9) continue; // fading away, or out of use
         seen.add(element);
-        found.push({text: text.slice(0, 40), left, top, width, height,
+        if (cut({left, top, right, bottom}, element)) continue; // scrolled out of sight
+        if (window.opacityOf(element) < 0.9) continue; // fading away, or out of use
+        window.textsFound.push(element);
+        found.push({text: text.slice(0, 80), window: innerWidth, left, top, width, height,
                     colour: getComputedStyle(element).color});
     }
     const letters = [...document.querySelectorAll("*")];
@@ -153,30 +169,58 @@ TEXTS = """() => {
     for (const one of letters) {
         one.style.setProperty("color", "transparent", "important");
         one.style.setProperty("text-shadow", "none", "important");
-        one.style.setProperty("transition", "none", "important");
+        one.style.setProperty("transition-property", "opacity", "important");
     }
     return found;
 }"""
+# Says of each text whether it is still all there.
 LETTERS_BACK = """() => {
+    const there = window.textsFound.map(one =>
+        one.checkVisibility({visibilityProperty: true}) && window.opacityOf(one) >= 0.9);
     for (const [one, style] of window.hiddenLetters)
         if (style === null) one.removeAttribute("style"); else one.style.cssText = style;
+    return there;
 }"""
 
 
-def unreadable(page: Page, least: float = 4.5) -> list[str]:
-    """Texts whose contrast with what really lies behind them is less, measured on the screen."""
+def unreadable(
+    page: Page,
+    shot: Image.Image | None = None,
+    words: str = "",
+    hand: CDPSession | None = None,
+    least: float = 4.5,
+) -> list[str]:
+    """Texts that cannot be read on the screen.
+
+    Their contrast with what really lies behind them is too low; or, in a picture `shot` of the page
+    as it is, they are not to be seen; or no text has the `words`.
+    """
     texts = page.evaluate(TEXTS)
-    shot = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
-    page.evaluate(LETTERS_BACK)
-    faults = []
+    without = photograph(page, hand)
+    there = page.evaluate(LETTERS_BACK)
+    texts = [text for text, still in zip(texts, there, strict=True) if still]
+    bare = np.asarray(without)
+    faults = [] if any(words in text["text"] for text in texts) else [f"nowhere: {words!r}"]
     for text in texts:
-        left, top = int(text["left"]), int(text["top"])
-        behind = shot[top : top + int(text["height"]) + 1, left : left + int(text["width"]) + 1]
+        behind = _part(bare, text, without.width / text["window"])
         colour = np.array([float(v) for v in _numbers(text["colour"])[:3]])
         ratio = np.percentile(_contrast(colour, behind.reshape(-1, 3)), 10)  # the worst tenth
         if ratio < least:
-            faults.append(f"{text['text']!r}: {ratio:.2f}")
+            faults.append(f"contrast: {text['text']!r}: {ratio:.2f}")
+        if shot is None:
+            continue
+        drawn = _part(np.asarray(shot), text, shot.width / text["window"])
+        far, near = (np.abs(part - colour).mean(2).ravel() for part in (behind, drawn))
+        if np.percentile(near, 2) > 0.5 * np.percentile(far, 50):
+            faults.append(f"not painted: {text['text']!r}")
     return faults
+
+
+def _part(shot: NDArray[np.uint8], text: dict[str, Any], scale: float) -> NDArray[np.uint8]:
+    """Where a text stands in a picture."""
+    left, top = int(scale * text["left"]), int(scale * text["top"])
+    width, height = int(scale * text["width"]) + 1, int(scale * text["height"]) + 1
+    return shot[top : top + height, left : left + width]
 
 
 def _numbers(colour: str) -> list[str]:

@@ -1,26 +1,30 @@
 """Ways into every state of the page, each by what really happens: no page is told to pretend.
 
-Only `waiting` and `turn` are played by the test: the server has no line yet, so its answers are
-written here as `docs/protocol/http.md` describes them.
+Only the server's part in `waiting` and `turn` is played by the test: there is no line for seats
+yet, so its answers are written here as `docs/protocol/http.md` describes them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 from playwright.sync_api import Page, Route, expect
 
-from tests.e2e.player import enter, wait_for
+from tests.e2e.page.pictures import Behind
+from tests.e2e.player import enter, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 
 MakeServer = Callable[..., ServerProcess]
 OpenPage = Callable[..., Page]
 
+FACES = Path("web_client/src/session/face.ts")  # the page's own list of its states
 HIDE = """hidden => {
     Object.defineProperty(document, "visibilityState",
         {value: hidden ? "hidden" : "visible", configurable: true});
@@ -29,9 +33,12 @@ HIDE = """hidden => {
 NO_WEBRTC = "delete window.RTCPeerConnection; delete window.webkitRTCPeerConnection;"
 
 
-def emulated(**options: float) -> dict[str, str]:
-    """A world that takes as long as it is told."""
-    return {"veldt_world": "slow", "veldt_world_options": json.dumps(options)}
+@dataclass(frozen=True)
+class Unhurried:
+    """A slow server of the embedded world, where nothing goes on without a file: its gate."""
+
+    server: ServerProcess
+    gate: Path
 
 
 @dataclass
@@ -41,8 +48,9 @@ class Stage:
     page: Page
     tiny: ServerProcess
     make_server: MakeServer
+    unhurried: Callable[[], Unhurried]
     open_page: OpenPage
-    start: str = "hut"
+    start: str = "waterhole"
     _undo: list[Callable[[], None]] = field(default_factory=list)
 
     def later(self, undo: Callable[[], None]) -> None:
@@ -62,11 +70,13 @@ def arriving(stage: Stage) -> None:
 
 
 def checking(stage: Stage) -> None:
-    """The worker dies while a place is being chosen; its successor is still loading."""
-    server = stage.make_server(veldt_disconnect_grace_seconds="5")
-    stage.page.goto(f"{server.url}/?start={stage.start}")
+    """The worker dies while a place is being chosen; its successor is still getting warm."""
+    unhurried = stage.unhurried()
+    stage.page.goto(f"{unhurried.server.url}/?start={stage.start}")
     expect(stage.page.get_by_test_id("play")).to_be_enabled()
-    [worker] = server.workers()
+    unhurried.gate.unlink()
+    stage.later(unhurried.gate.touch)
+    [worker] = unhurried.server.workers()
     worker.kill()
     psutil.wait_procs([worker], timeout=5)
     stage.page.get_by_test_id("play").click()
@@ -85,8 +95,10 @@ SESSION = {
 def in_line(page: Page, server: ServerProcess, start: str, **event: object) -> None:
     """Be third in line, on a server that then says `event`."""
     queued = {"queue_position": 3, "eta_seconds": 150.0}
-    view = {**SESSION, "status": "queued", "start_point": start, "played_seconds": 0.0}
     news = [{"event": "queued", **queued}, *([event] if event else [])]
+    view = {**SESSION, "status": "queued", "start_point": start, "played_seconds": 0.0, **queued}
+    if event:
+        view |= {"status": event["event"], "queue_position": None, **event}
 
     def answer(status: int, content: object) -> Callable[[Route], None]:
         return lambda route: route.fulfill(status=status, json=content)
@@ -98,7 +110,7 @@ def in_line(page: Page, server: ServerProcess, start: str, **event: object) -> N
         route.fulfill(headers={"content-type": "text/event-stream"}, body=body)
 
     page.route("**/v1/sessions", answer(201, {**SESSION, "status": "queued", **queued}))
-    page.route("**/v1/sessions/s_line", answer(200, {**view, **queued}))
+    page.route("**/v1/sessions/s_line", answer(200, view))
     page.route("**/v1/sessions/s_line/events", stream)
     page.goto(f"{server.url}/?start={start}")
     page.get_by_test_id("play").click()
@@ -126,30 +138,37 @@ def connecting(stage: Stage) -> None:
 
 def starting(stage: Stage) -> None:
     """A first chunk that takes its time."""
-    server = stage.make_server(**emulated(stall_at=0, stall_seconds=8))
-    stage.page.goto(server.url)
+    unhurried = stage.unhurried()
+    unhurried.gate.unlink()
+    stage.later(unhurried.gate.touch)
+    stage.page.goto(f"{unhurried.server.url}/?start={stage.start}")
     stage.page.get_by_test_id("play").click()
     wait_for(stage.page, "starting")
 
 
 def playing(stage: Stage) -> None:
+    """Walking: W is held, and the frame on screen is known to show it."""
     enter(stage.page, stage.tiny, stage.start)
+    stage.page.keyboard.down("KeyW")
+    seen_key(stage.page, "KeyW")
+    stage.page.mouse.move(600, 300)  # the tools are there
 
 
 def slow(stage: Stage) -> None:
     """Chunks that take longer to make than to play."""
-    enter(stage.page, stage.make_server(**emulated(denoise_ms=420, decode_ms=20)))
+    unhurried = stage.unhurried()
+    enter(stage.page, unhurried.server, stage.start)
     wait_for(stage.page, "slow")
 
 
 def paused(stage: Stage) -> None:
-    playing(stage)
+    enter(stage.page, stage.tiny, stage.start)
     stage.page.keyboard.press("KeyP")
     wait_for(stage.page, "paused")
 
 
 def hidden(stage: Stage) -> None:
-    playing(stage)
+    enter(stage.page, stage.tiny, stage.start)
     stage.page.evaluate(HIDE, True)
     wait_for(stage.page, "hidden")
     stage.later(lambda: stage.page.evaluate(HIDE, False))
@@ -167,19 +186,31 @@ def reconnecting(stage: Stage) -> None:
 
 
 def elsewhere(stage: Stage) -> None:
-    """A second tab with the same session."""
-    first = stage.open_page(context=stage.page.context)
-    enter(first, stage.tiny, stage.start)
-    stored = first.evaluate("JSON.stringify({...sessionStorage})")
-    stage.page.add_init_script(
+    """A second tab with the same session takes it over."""
+    enter(stage.page, stage.tiny, stage.start)
+    stored = stage.page.evaluate("JSON.stringify({...sessionStorage})")
+    second = stage.open_page(context=stage.page.context)
+    second.add_init_script(
         f"for (const [k, v] of Object.entries({stored})) sessionStorage.setItem(k, v);"
     )
-    stage.page.goto(stage.tiny.url)
+    second.goto(stage.tiny.url)
+    wait_for(second, "elsewhere")
+    second.get_by_test_id("take-over").click()
     wait_for(stage.page, "elsewhere")
+    stage.page.bring_to_front()
+
+
+def crossroads(stage: Stage) -> None:
+    """A link to another place is opened in the tab that plays."""
+    unhurried = stage.unhurried()
+    enter(stage.page, unhurried.server, "hut")
+    stage.page.goto(f"{unhurried.server.url}/?start={stage.start}")
+    wait_for(stage.page, "crossroads")
 
 
 def ended(stage: Stage) -> None:
-    playing(stage)
+    enter(stage.page, stage.tiny, stage.start)
+    stage.page.wait_for_function("() => document.querySelector('video').currentTime > 2")
     stage.page.get_by_test_id("leave").click()
     wait_for(stage.page, "ended")
 
@@ -201,24 +232,51 @@ class Reached:
     words: str  # somewhere on the page
     step: str | None  # data-testid of what leads on; None = it goes on by itself
     pill: str
+    behind: Behind  # what lies behind all of it
+    title: str = "The veldt"  # of the tab
+    words_in_hand: str | None = None  # where fingers play, if others
 
 
 STATES = (
-    Reached("arriving", arriving, "Choose where to begin", "play", "Ready"),
-    Reached("checking", checking, "One moment", "withdraw", "Getting ready"),
-    Reached("waiting", waiting, "2 ahead of you · about 2–3 min", "leave-here", "Waiting"),
-    Reached("turn", turn, "Your seat is ready — step in (", "step-in", "Your turn"),
-    Reached("connecting", connecting, "Connecting", "leave", "Connecting"),
-    Reached("starting", starting, "Warming up", "leave", "Warming up"),
-    Reached("playing", playing, "", "leave", ""),
-    Reached("slow", slow, "", "leave", "% speed (1 player)"),
-    Reached("paused", paused, "Paused — press any key", "resume", "Paused"),
-    Reached("hidden", hidden, "Paused while you look away", None, "Paused while hidden"),
-    Reached("reconnecting", reconnecting, "Connection lost. Trying again (", "leave-here", ""),
-    Reached("elsewhere", elsewhere, "Playing in another tab", "take-over", ""),
-    Reached("ended", ended, "Until next time", "play-again", "Ended"),
-    Reached("error", error, "This browser blocks WebRTC.", "retry", "Not playing"),
-)
+    Reached("arriving", arriving, "Choose where to begin", "play", "Ready", Behind.PLACE),
+    Reached("checking", checking, "One moment", "withdraw", "Getting ready: ", Behind.PLACE),
+    Reached("crossroads", crossroads, "Where to?", "go-elsewhere", "Two ways", Behind.HAZE),
+    Reached(
+        "waiting", waiting, "2 ahead of you · about 2–3 min", "leave-here", "Waiting",
+        Behind.HAZE, "2 ahead of you · The veldt",
+    ),
+    Reached(
+        "turn", turn, "Your seat is ready — step in (", "step-in", "Your turn",
+        Behind.HAZE, "Your seat is ready · The veldt",
+    ),
+    Reached("connecting", connecting, "Connecting", "leave", "Connecting", Behind.PLACE),
+    Reached("starting", starting, "Warming up", "leave", "Warming up", Behind.PLACE),
+    Reached("playing", playing, "", "leave", "", Behind.WORLD),
+    Reached("slow", slow, "The server is at ", "leave", " % speed (1 player)", Behind.WORLD),
+    Reached(
+        "paused", paused, "Paused — press any key", "resume", "Paused", Behind.DIMMED,
+        words_in_hand="Paused — tap to go on",
+    ),
+    Reached(
+        "hidden", hidden, "Paused while you look away", None, "Paused while hidden", Behind.DIMMED
+    ),
+    Reached(
+        "reconnecting", reconnecting, "Connection lost. Trying again (", "leave-here",
+        "Reconnecting", Behind.DIMMED,
+    ),
+    Reached(
+        "elsewhere", elsewhere, "Playing in another tab", "take-over", "Playing in another tab",
+        Behind.DIMMED,
+    ),
+    Reached("ended", ended, "Until next time", "play-again", "Ended", Behind.BLURRED),
+    Reached("error", error, "This browser blocks WebRTC.", "retry", "Not playing", Behind.HAZE),
+)  # fmt: skip
+
+
+def faces() -> list[str]:
+    """The states that the page has."""
+    [table] = re.findall(r"FACES = \[(.*?)\]", FACES.read_text(), re.DOTALL)
+    return re.findall(r'"(\w+)"', table)
 
 
 @contextmanager
