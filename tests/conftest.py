@@ -31,17 +31,20 @@ def anyio_backend() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last, and of two processes one has all of a file on one transport.
+    """Browser tests come last.
 
     Playwright's synchronous driver keeps an event loop running on this thread from its first use
     to the end of the session, and no async test can run beside it.
     """
     items.sort(key=_has_browser)
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        transport = callspec.params.get("transport") if callspec is not None else None
-        group = f"{item.path} {transport} {_has_browser(item)}"
-        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Of two processes one has all of a file on one transport (xdist looks before it is sorted)."""
+    callspec = getattr(item, "callspec", None)
+    transport = callspec.params.get("transport") if callspec is not None else None
+    group = f"{item.path} {transport} {_has_browser(item)}"
+    item.add_marker(pytest.mark.xdist_group(group))
 
 
 def _has_browser(item: pytest.Item) -> bool:
