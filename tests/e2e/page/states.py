@@ -239,7 +239,7 @@ class Reached:
 
 STATES = (
     Reached("arriving", arriving, "Choose where to begin", "play", "Ready", Behind.PLACE),
-    Reached("checking", checking, "One moment", "withdraw", "Getting ready: ", Behind.PLACE),
+    Reached("checking", checking, "Getting ready: ", "withdraw", "Getting ready: ", Behind.PLACE),
     Reached("crossroads", crossroads, "Where to?", "go-elsewhere", "Two ways", Behind.HAZE),
     Reached(
         "waiting", waiting, "2 ahead of you · about 2–3 min", "leave-here", "Waiting",
