@@ -210,7 +210,7 @@ def test_no_media_path_is_said_while_it_is_tried(page: Page, tiny_server: Server
     page.goto(tiny_server.url)
     page.get_by_test_id("play").click()
     wait_for(page, "connecting")
-    expect(page.locator(".more")).to_contain_text("may block UDP", timeout=15_000)
+    expect(page.locator(".panel")).to_contain_text("may block UDP", timeout=15_000)
     expect(page.get_by_test_id("leave")).to_be_visible()
 
 
