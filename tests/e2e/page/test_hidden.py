@@ -257,6 +257,7 @@ def up_until_pressed_again(page: Page) -> None:
     seen_key(page, "KeyW")
 
 
+@pytest.mark.timeout(HIDDEN_SECONDS + 180)
 def test_tabs_that_are_hidden_for_long_keep_their_session_and_their_place(
     chromium: LooseChromium, server: ServerProcess, open_loose: Callable[[str], Page]
 ) -> None:
@@ -276,8 +277,10 @@ def test_tabs_that_are_hidden_for_long_keep_their_session_and_their_place(
 
         time.sleep(HIDDEN_SECONDS / 2)
         assert line.streams == 1
-        line.cut()
-        line.wait_for_stream(2, PASSED_OVER_SECONDS)
+        if HIDDEN_SECONDS >= STRICT_SECONDS:  # with timers at their slowest
+            opened = len(line.opened)
+            line.cut()
+            line.wait_for_stream(opened + 1, PASSED_OVER_SECONDS)
         line.advance(2)
         becomes(lambda: chromium.title(line.url).startswith("1 ahead of you"))
         time.sleep(HIDDEN_SECONDS / 2)
@@ -311,7 +314,7 @@ def slowest(page: Page) -> float:
     )
 
 
-def becomes(fact: Callable[[], bool], seconds: float = 10) -> None:
+def becomes(fact: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until it is so."""
     deadline = time.monotonic() + seconds
     while not fact():
