@@ -82,8 +82,8 @@ export class Api {
   /** How far a server that is not ready has come; null where it does not say. */
   async readiness(): Promise<Readiness | null> {
     try {
-      const response = await this.#request("GET", "/readyz", {});
-      return decode("Readiness", await response.text());
+      const [, text] = await this.#request("GET", "/readyz", {});
+      return decode("Readiness", text);
     } catch {
       return null; // an answer of a proxy, or none: the caller knows already that it is not ready
     }
@@ -127,23 +127,28 @@ export class Api {
       cache: "no-store",
       signal,
     });
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw problemOf(response, await response.text().catch(() => ""));
     return response;
   }
 
   async #text(method: string, path: string, options: RequestOptions = {}): Promise<string> {
-    const response = await this.#request(method, path, options);
-    if (!response.ok) throw await problemOf(response);
-    return response.text();
+    const [response, text] = await this.#request(method, path, options);
+    if (!response.ok) throw problemOf(response, text);
+    return text;
   }
 
-  async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
+  /** One limit for all of it: an answer that begins and never ends is none. */
+  async #request(
+    method: string,
+    path: string,
+    options: RequestOptions,
+  ): Promise<[response: Response, text: string]> {
     const limit = new AbortController();
     const cancel = this.#clock.after(ANSWER_MS, () => {
       limit.abort();
     });
     try {
-      return await this.#fetch(path, {
+      const response = await this.#fetch(path, {
         method,
         headers: {
           accept: "application/json",
@@ -155,6 +160,7 @@ export class Api {
         keepalive: options.keepalive ?? false,
         signal: limit.signal,
       });
+      return [response, await response.text()];
     } catch (error) {
       throw new ApiUnreachable(
         limit.signal.aborted ? `no answer within ${ANSWER_MS / 1000} s` : String(error),
@@ -179,10 +185,9 @@ function authorization(session: Credentials): Record<string, string> {
   return { authorization: `Bearer ${session.token}` };
 }
 
-async function problemOf(response: Response): Promise<ApiProblem> {
+function problemOf(response: Response, text: string): ApiProblem {
   const wait = Number(response.headers.get("retry-after") ?? "");
   const retryAfter = Number.isFinite(wait) && wait > 0 ? wait : null;
-  const text = await response.text().catch(() => "");
   try {
     const problem = decode("Problem", text);
     return new ApiProblem(response.status, problem.code, problem.detail, retryAfter);

@@ -28,6 +28,7 @@ export class SessionEvents {
   #reading: AbortController | null = null;
   #cancelPoll: (() => void) | null = null;
   #heardAt = -Infinity;
+  #told = 0; // events of the stream
 
   constructor(api: Api, clock: Clock, session: Credentials, handlers: EventHandlers) {
     this.#api = api;
@@ -47,11 +48,12 @@ export class SessionEvents {
     this.#cancelPoll?.();
   }
 
-  /** Ask now: something has happened to the connection. */
+  /** Ask now: something has happened to the connection. News that comes meanwhile is newer than the answer. */
   async ask(): Promise<void> {
+    const told = this.#told;
     try {
       const view = await this.#api.view(this.#session);
-      if (!this.#ended) this.#handlers.view(view);
+      if (!this.#ended && told === this.#told) this.#handlers.view(view);
     } catch (error) {
       this.#fault(error);
     }
@@ -107,7 +109,9 @@ export class SessionEvents {
   #handle(data: string): void {
     if (this.#ended) return;
     try {
-      this.#handlers.event(decode("SessionEvent", data));
+      const event = decode("SessionEvent", data);
+      this.#told += 1;
+      this.#handlers.event(event);
     } catch (error) {
       // An event of a newer server: what it means is also in the session's view.
       if (!(error instanceof NotInSchema)) throw error;
