@@ -203,9 +203,10 @@ async def test_spectators_come_and_go_and_leave_nothing(
     assert late.threads <= early.threads + SLACK
     assert late.children == early.children
     assert told(player) == before
-    seen = len(player.frames)
     await player.keys("KeyW")
-    await player.until(lambda: held(player) == {"KeyW"} and len(player.frames) > seen + 10)
+    await player.until(lambda: held(player) == {"KeyW"})
+    seen = len(player.frames)
+    await player.until(lambda: len(player.frames) > seen + 10)
     assert await session.leave() in (202, 204)
 
 

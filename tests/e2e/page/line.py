@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from tests.e2e.page.states import SESSION
+from tests.e2e.page.states import NOTHING_YET, SESSION
 from tests.e2e.server import ServerProcess
 
 COMMENT_SECONDS = 5.0  # a server writes one at least every 15 s
@@ -80,8 +80,7 @@ class WaitingLine:
         now = self._events[-1]
         status = "admitted" if now["event"] == "admitted" else "queued"
         rest = {key: value for key, value in now.items() if key != "event"}
-        started = {"start_point": "hut", "played_seconds": 0.0}
-        return {**SESSION, **started, "status": status, **rest}
+        return {**SESSION, **NOTHING_YET, "start_point": "hut", "status": status, **rest}
 
     def stream(self, write: Any) -> None:
         """Tell all that is and will be, until the test or whoever listens has had enough."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,26 +92,42 @@ SESSION = {
     "claim_seconds": None,
 }
 
+NOTHING_YET = {
+    "stage": None,
+    "reason": None,
+    "queue_position": None,
+    "eta_seconds": None,
+    "played_seconds": 0.0,
+}
 
-def in_line(page: Page, server: ServerProcess, start: str, **event: object) -> None:
-    """Be third in line, on a server that then says `event`."""
+
+def in_line(page: Page, server: ServerProcess, start: str, claim: float | None = None) -> None:
+    """Be third in line; with `claim`, the seat is then kept for so many seconds."""
     queued = {"queue_position": 3, "eta_seconds": 150.0}
-    news = [{"event": "queued", **queued}, *([event] if event else [])]
-    view = {**SESSION, "status": "queued", "start_point": start, "played_seconds": 0.0, **queued}
-    if event:
-        view |= {"status": event["event"], "queue_position": None, **event}
+    until = time.monotonic() + (claim or 0)
+    told = False  # that it waits: who comes again hears how it stands now
 
-    def answer(status: int, content: object) -> Callable[[Route], None]:
-        return lambda route: route.fulfill(status=status, json=content)
+    def left() -> dict[str, object]:
+        return {"claim_seconds": max(0.0, until - time.monotonic())}
+
+    def view(route: Route) -> None:
+        now = {"status": "queued", **queued} if claim is None else {"status": "admitted", **left()}
+        route.fulfill(json={**SESSION, **NOTHING_YET, "start_point": start, **now})
 
     def stream(route: Route) -> None:
-        # All of it once; who comes again hears how it stands now.
+        nonlocal told
+        news: list[dict[str, object]] = []
+        if claim is None or not told:
+            news.append({"event": "queued", **queued})
+        if claim is not None:
+            news.append({"event": "admitted", **left()})
+        told = True
         body = "".join(f"data: {json.dumps(one)}\n\n" for one in news)
-        del news[:-1]
         route.fulfill(headers={"content-type": "text/event-stream"}, body=body)
 
-    page.route("**/v1/sessions", answer(201, {**SESSION, "status": "queued", **queued}))
-    page.route("**/v1/sessions/s_line", answer(200, view))
+    created = {**SESSION, "status": "queued", **queued}
+    page.route("**/v1/sessions", lambda route: route.fulfill(status=201, json=created))
+    page.route("**/v1/sessions/s_line", view)
     page.route("**/v1/sessions/s_line/events", stream)
     page.goto(f"{server.url}/?start={start}")
     page.get_by_test_id("play").click()
@@ -122,7 +139,7 @@ def waiting(stage: Stage) -> None:
 
 
 def turn(stage: Stage) -> None:
-    in_line(stage.page, stage.tiny, stage.start, event="admitted", claim_seconds=20.0)
+    in_line(stage.page, stage.tiny, stage.start, claim=20.0)
     wait_for(stage.page, "turn", 5)
 
 
