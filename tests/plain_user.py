@@ -20,15 +20,18 @@ count=0
 for tree in $trees; do
   count=$((count + 1)); mkdir "/srv/$count"; mount --rbind "$tree" "/srv/$count"
 done
-mount -t tmpfs -o size=1M,mode=1777 tmpfs /tmp
+shut=
 for tree in $trees; do
   closed=; folder=$tree
   while [ "$folder" != / ]; do
     folder=$(dirname "$folder")
-    case $(stat -c %A "$folder") in *[xt]) ;; *) closed=$folder ;; esac
+    mode=$(stat -c %A "$folder")
+    case $mode in *[xt]) ;; *) closed=$folder ;; esac
   done
-  [ -z "$closed" ] || mount -t tmpfs -o mode=755 tmpfs "$closed"
+  case "$shut " in *" $closed "*) ;; *) shut="$shut $closed" ;; esac
 done
+for closed in $shut; do mount -t tmpfs -o mode=755 tmpfs "$closed"; done
+mount -t tmpfs -o size=1M,mode=1777 tmpfs /tmp
 count=0
 for tree in $trees; do
   count=$((count + 1)); mkdir -p "$tree"; mount --rbind "/srv/$count" "$tree"
