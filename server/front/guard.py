@@ -31,12 +31,13 @@ _CSP: Final = (
     "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+_OPENER: Final = b"cross-origin-opener-policy"
 SECURITY_HEADERS: Final[Mapping[bytes, bytes]] = {
     b"content-security-policy": _CSP.format(elsewhere="").encode(),
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
     b"x-frame-options": b"DENY",
-    b"cross-origin-opener-policy": b"same-origin",
+    _OPENER: b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
 
@@ -87,6 +88,8 @@ class Guard:
         answer = _Answer(send, self._headers)
         try:
             asked = self._check_host(scope)
+            if _in_the_clear(scope, asked):
+                answer.leave_out(_OPENER)
             self._check_origin(scope, asked)
             if (body := await self._read_body(scope, receive)) is None:
                 return  # the client has gone
@@ -185,8 +188,12 @@ class _Answer:
     """`send` that adds the security headers and knows whether an answer has begun."""
 
     def __init__(self, send: Send, headers: Mapping[bytes, bytes]) -> None:
-        self._send, self._headers = send, headers
+        self._send, self._headers = send, dict(headers)
         self.started = False
+
+    def leave_out(self, name: bytes) -> None:
+        """Do not add this one."""
+        del self._headers[name]
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -196,6 +203,15 @@ class _Answer:
             headers += [item for item in self._headers.items() if item[0] not in present]
             message = {**message, "headers": headers}
         await self._send(message)
+
+
+def _in_the_clear(scope: Scope, asked: Authority) -> bool:
+    """Whether a browser trusts the way to us too little to heed, or hush about, an opener policy.
+
+    A name may be that of a proxy with a certificate; a bare address of the network is none.
+    """
+    address = asked.address
+    return scope["scheme"] == "http" and address is not None and not address.is_loopback
 
 
 def _values(scope: Scope, name: bytes) -> list[bytes]:

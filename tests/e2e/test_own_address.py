@@ -128,6 +128,8 @@ def test_a_page_that_the_browser_does_not_trust_plays_and_says_what_it_lacks(
 ) -> None:
     """K2: no secure context, so no `randomUUID`, no clipboard and no layout of the keyboard."""
     page = open_page(within=browser_there)
+    said: list[str] = []
+    page.on("console", lambda one: said.append(one.text) if one.type == "error" else None)
     enter(page, server)
     assert page.evaluate(KEPT_BACK) == [False, False, False]
     page.keyboard.down("KeyW")
@@ -144,6 +146,7 @@ def test_a_page_that_the_browser_does_not_trust_plays_and_says_what_it_lacks(
     pads = page.evaluate("() => 'getGamepads' in navigator")
     words = "left stick walks" if pads else "This browser offers no gamepads to this page."
     expect(page.get_by_test_id("help")).to_contain_text(words)
+    assert said == []
 
 
 def copied(page: Page, words: str, text: str) -> None:

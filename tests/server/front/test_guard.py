@@ -228,6 +228,19 @@ async def test_every_answer_carries_the_security_headers(open_door, path) -> Non
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("host", "sent"), [("192.0.2.7:8000", False), ("127.0.0.1:8000", True), ("veldt.test", True)]
+)
+async def test_a_browser_is_not_sent_a_policy_that_it_would_complain_of(
+    open_door, host, sent
+) -> None:
+    wide = Settings(host="0.0.0.0", public_play=True, allowed_hosts=("veldt.test",))
+    async with open_door(wide) as door:
+        answer = await door.client.get("/", headers={"Host": host})
+        assert ("cross-origin-opener-policy" in answer.headers) is sent
+
+
+@pytest.mark.anyio
 async def test_a_bug_of_ours_is_a_problem_that_tells_nothing(open_door, caplog) -> None:
     async with open_door() as door:
         door.service.readiness = None  # type: ignore[method-assign]

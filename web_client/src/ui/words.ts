@@ -46,8 +46,8 @@ export const ENDED: Readonly<Record<EndReason, { title: string; sentence: string
   },
   connect_failed: { title: "No way through", sentence: "The connection could not be made." },
   disconnected: {
-    title: "You were away",
-    sentence: "Nobody came back for a while, so the world was put away.",
+    title: "The connection was lost",
+    sentence: "This page and the server did not reach each other for a while, so the world was put away.",
   },
   idle: { title: "Nobody there?", sentence: "Nothing was pressed for a long time." },
   time_limit: { title: "Time is up", sentence: "A session has a time limit, and it was reached." },
