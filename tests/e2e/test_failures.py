@@ -24,9 +24,9 @@ def test_killed_worker_ends_its_sessions_with_a_reason_and_is_replaced(
     [worker] = server.workers()
     worker.kill()
     wait_for(page, "ended", seconds=10)
-    expect(page.get_by_test_id("reason")).to_contain_text("restart")
+    expect(page.get_by_test_id("reason")).to_contain_text("has stopped")
     assert httpx.get(f"{server.url}/healthz").status_code == 200
-    server.wait_ready()
+    expect(page.get_by_test_id("awaited")).to_have_text("It is ready again.", timeout=30_000)
     page.get_by_test_id("play-again").click()
     wait_for(page, "playing")
     assert len(grab_frames(page, 10)) == 10

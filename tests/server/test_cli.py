@@ -74,6 +74,7 @@ def test_a_taken_port_is_said_before_anything_is_loaded(family, host) -> None:
             pytest.skip("this machine has no IPv6 loopback")
         taken.listen()
         port = taken.getsockname()[1]
+        before = workers_of_this_process()
         ended, seconds = run("serve", "--port", str(port))
     assert ended.returncode == 2
     assert f"port {port} is taken" in ended.stderr
@@ -83,8 +84,13 @@ def test_a_taken_port_is_said_before_anything_is_loaded(family, host) -> None:
     assert "Traceback" not in ended.stderr
     assert "worker" not in ended.stderr
     assert seconds < 5
+    assert workers_of_this_process() <= before, "a worker was left"
+
+
+def workers_of_this_process() -> set[psutil.Process]:
+    """Those of servers that other tests share are among them."""
     mine = psutil.Process().children(recursive=True)
-    assert not [child for child in mine if "server.worker" in " ".join(child.cmdline())]
+    return {child for child in mine if "server.worker" in " ".join(child.cmdline())}
 
 
 def test_a_world_that_does_not_exist_ends_it_with_a_sentence() -> None:

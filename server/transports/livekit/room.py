@@ -18,6 +18,7 @@ LEAVE_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 0.5
 
 log = logging.getLogger(__name__)
+_leaving: set[asyncio.Task[None]] = set()  # of rooms that are left as soon as they may be
 
 
 class RoomListener(Protocol):
@@ -52,6 +53,8 @@ class JoinedRoom:
         self._outbox: Outbox | None = None
         self._video: VideoOut | None = None
         self._over = False
+        self._settled = asyncio.Event()  # LiveKit's client does not try to come back just now
+        self._settled.set()
         self._listen()
 
     async def join(self, url: str, token: str) -> None:
@@ -90,8 +93,25 @@ class JoinedRoom:
         await self._room.simulate_scenario(scenario)
 
     async def aclose(self) -> None:
-        """Say what is still to be said, and leave; bounded. The listener hears nothing more."""
+        """Say what is still to be said, and leave; bounded. The listener hears nothing more.
+
+        A client that is trying to come back is let try, and leaves when it has or has not: where
+        a room is left in the middle of that, livekit 1.2.1 ends the whole process (it takes the
+        track of a publication that has none any more).
+        """
         self._over = True
+        if self._settled.is_set():
+            await self._leave()
+            return
+        later = asyncio.create_task(self._leave_later())
+        _leaving.add(later)
+        later.add_done_callback(_leaving.discard)
+
+    async def _leave_later(self) -> None:
+        await self._settled.wait()
+        await self._leave()
+
+    async def _leave(self) -> None:
         if self._outbox is not None:
             if self._room.isconnected():
                 await self._outbox.flush(FLUSH_SECONDS)
@@ -138,15 +158,18 @@ class JoinedRoom:
         self._listener.heard(Identity(who), packet.topic or "", packet.data)
 
     def _reconnecting(self) -> None:
+        self._settled.clear()
         if not self._over:
             self._listener.interrupted()
 
     def _reconnected(self) -> None:
+        self._settled.set()
         if not self._over:
             self._listener.mended()
             self._tell_who_is_there()
 
     def _disconnected(self, reason: rtc.DisconnectReason.ValueType) -> None:
+        self._settled.set()
         if not self._over:
             self._over = True
             self._listener.thrown_out(rtc.DisconnectReason.Name(reason).lower())

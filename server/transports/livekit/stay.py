@@ -21,7 +21,7 @@ from server.transports.livekit.service import RoomService
 from server.transports.livekit.tokens import Role, mint
 
 AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)  # between two tries to come back into the room
-MEND_SECONDS: Final = 4.0  # that LiveKit's client has; a room that is gone cannot be mended
+MEND_SECONDS: Final = 4.0  # that a player waits for LiveKit's client to mend its connection
 DELETE_SECONDS: Final = 2.0
 GOODBYE_SECONDS: Final = 0.2  # for a last message to somebody who is put out
 
@@ -70,7 +70,7 @@ class RoomStay:
         self._room: JoinedRoom | None = None
         self._service: RoomService | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._mending: asyncio.TimerHandle | None = None
+        self._mending: asyncio.Event | None = None  # set when it is over, well or not
         self._closed = False
         self._counters: Counter[str] = Counter()
 
@@ -87,8 +87,12 @@ class RoomStay:
     async def be_there(self) -> None:
         """Have the room, and be in it. Raises `MediaServerUnreachable` and `TransportClosed`."""
         self._check_open()
-        if self._mending is not None:  # the room may be gone, and somebody waits
-            self.thrown_out("a player comes before it was mended")
+        if self._mending is not None:
+            try:
+                async with asyncio.timeout(MEND_SECONDS):
+                    await self._mending.wait()
+            except TimeoutError:
+                raise MediaServerUnreachable("the way to LiveKit is being mended") from None
         if self._room is None:
             if self._opening is None or self._opening.done():
                 self._opening = asyncio.create_task(self._open(), name=f"open {self.name}")
@@ -180,8 +184,8 @@ class RoomStay:
         log.info("session %s: the connection to LiveKit is broken", self._session)
         self._listener.cut_off(for_good=False)
         if self._mending is None:
-            loop = asyncio.get_running_loop()
-            self._mending = loop.call_later(MEND_SECONDS, self.thrown_out, "it was not mended")
+            self._mending = asyncio.Event()
+            self._errands.run(self._keep(self._mending))
 
     def mended(self) -> None:
         """The worker's connection is there again."""
@@ -224,6 +228,21 @@ class RoomStay:
                 await asyncio.sleep(AGAIN_SECONDS[min(tries, len(AGAIN_SECONDS) - 1)])
                 tries += 1
 
+    async def _keep(self, mending: asyncio.Event) -> None:
+        """Have the room while LiveKit's client tries to come back: a restart has forgotten it.
+
+        Nobody else joins as the worker meanwhile: the two would put each other out.
+        """
+        assert self._service is not None
+        tries = 0
+        while not mending.is_set():
+            try:
+                await self._service.create(self.name)
+            except MediaServerUnreachable as error:
+                log.info("session %s: %s", self._session, error)
+            await asyncio.sleep(AGAIN_SECONDS[min(tries, len(AGAIN_SECONDS) - 1)])
+            tries += 1
+
     async def _look(self, room: JoinedRoom) -> None:
         """Compare what is believed with what LiveKit says."""
         assert self._service is not None
@@ -248,5 +267,5 @@ class RoomStay:
 
     def _stop_mending(self) -> None:
         if self._mending is not None:
-            self._mending.cancel()
+            self._mending.set()
             self._mending = None
