@@ -5,13 +5,17 @@
  * says its RTP timestamp. Both run at 90 kHz and differ by an offset that the sender chose at
  * random: constant modulo 2³² for one connection. It is taken as known once at least three frames
  * agree on it and no other offset comes near. From then on it may move a little: through LiveKit a
- * timestamp is a whole number of milliseconds of a clock that libwebrtc keeps adjusting.
+ * timestamp is a whole number of milliseconds of a clock that libwebrtc keeps adjusting. An offset
+ * that most frames fit only nearly, or not at all, is one of some frames' distance: it is given up.
  */
 
 import type { FrameReceipt } from "../protocol/messages";
 
 const MODULUS = 2 ** 32;
 const AGREEING = 3;
+const AGREEING_COARSE = 6; // of whole milliseconds, three agree by chance on many an offset
+const TICKS_PER_MS = 90;
+const DOUBT = 12; // frames that do not fit exactly add two, others take one back
 const MAX_PUBLISHED = 256;
 const MAX_WAITING = 32;
 const COMPARED = 64; // published frames that a displayed one is compared with
@@ -35,6 +39,7 @@ export class RtpOffset {
   #waiting: Displayed[] = []; // displayed, not yet matched; oldest first
   #offset: number | null = null;
   #misses = 0;
+  #doubt = 0;
   #knownSinceMs = Infinity;
 
   /** RTP timestamp − pts, modulo 2³²; null until it is known. */
@@ -56,11 +61,13 @@ export class RtpOffset {
   displayed(rtp: number, atMs: number): Match[] {
     this.#waiting.push({ rtp, atMs });
     if (this.#waiting.length > MAX_WAITING) this.#missed(1);
-    if (this.#misses >= MISSES) {
-      this.#offset = null;
-      this.#misses = 0;
-    }
+    if (this.#misses >= MISSES) this.#giveUp();
     return this.#settle();
+  }
+
+  #giveUp(): void {
+    this.#offset = null;
+    this.#misses = this.#doubt = 0;
   }
 
   /** The oldest frames that wait will never be known. */
@@ -83,11 +90,17 @@ export class RtpOffset {
     const matches: Match[] = [];
     for (let at = 0; at < this.#waiting.length; at += 1) {
       const shown = this.#waiting[at];
+      const before = this.#offset;
       const frame = shown && this.#find(shown.rtp);
       if (shown === undefined || frame === undefined) continue;
       this.#missed(at); // the server speaks in order: those before it are not coming any more
       this.#waiting.shift();
       this.#misses = 0;
+      this.#doubt = Math.max(0, this.#doubt + 2 * at + (this.#offset === before ? -1 : 2));
+      if (this.#doubt >= DOUBT) {
+        this.#giveUp();
+        return matches;
+      }
       at = -1;
       matches.push({ frame, displayedAtMs: shown.atMs, knownSinceMs: this.#knownSinceMs });
     }
@@ -131,5 +144,7 @@ function solve(displayed: readonly Displayed[], published: readonly number[]): n
   const others = [...votes].filter(([offset]) => distance(offset, best) > TOLERANCE);
   const second = Math.max(0, ...others.map(([, count]) => count));
   // Evenly spaced frames agree on several offsets, a frame apart: then wait for a clear one.
-  return bestVotes >= AGREEING && bestVotes >= 2 * second ? best : null;
+  const coarse = published.every((pts) => pts % TICKS_PER_MS === 0);
+  const least = coarse ? AGREEING_COARSE : AGREEING;
+  return bestVotes >= least && bestVotes >= 2 * second ? best : null;
 }
