@@ -232,7 +232,9 @@ PLAYED = """async bytes => {
     canvas.height = video.videoHeight;
     const context = canvas.getContext("2d");
     const at = async seconds => {
+        const shown = new Promise(done => video.requestVideoFrameCallback(done));
         await new Promise(done => { video.onseeked = done; video.currentTime = seconds; });
+        await shown;  // sought is not drawn yet
         context.drawImage(video, 0, 0);
         return [...context.getImageData(0, 0, canvas.width, canvas.height).data];
     };
