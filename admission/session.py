@@ -171,6 +171,7 @@ class Limits:
     connect: float = 30.0  # connecting
     max_session: float = 1800.0  # since it first ran
     idle: float = 300.0  # since the player last gave input
+    paused: float = 600.0  # the same while it is paused; no less than `idle`
     disconnect_grace: float = 30.0  # while nobody is connected
     claims: int = 1  # seats it is offered before it expires; 2 where there is a queue to return to
 
@@ -332,7 +333,8 @@ class SessionLife:
         if self._lost_at is not None:
             yield self._lost_at + limits.disconnect_grace, _ending(EndReason.DISCONNECTED)
         elif self._state is not State.STARTING or self._paused:
-            yield self._active_at + limits.idle, _ending(EndReason.IDLE)
+            away = max(limits.idle, limits.paused) if self._paused else limits.idle
+            yield self._active_at + away, _ending(EndReason.IDLE)
         if self._first_ran_at is not None:
             yield self._first_ran_at + limits.max_session, _ending(EndReason.TIME_LIMIT)
 

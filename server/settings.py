@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     connect_seconds: Seconds = 30.0
     max_session_seconds: Seconds = 1800.0
     idle_timeout_seconds: Seconds = 300.0
+    paused_timeout_seconds: Seconds = 600.0
     disconnect_grace_seconds: Seconds = 30.0
     ended_session_seconds: Seconds = 600.0
     max_ended_sessions: PositiveInt = 1000

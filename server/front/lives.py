@@ -56,6 +56,7 @@ class SessionLives:
             connect=settings.connect_seconds,
             max_session=settings.max_session_seconds,
             idle=settings.idle_timeout_seconds,
+            paused=settings.paused_timeout_seconds,
             disconnect_grace=settings.disconnect_grace_seconds,
         )
         self.metrics = FrontMetrics()

@@ -209,7 +209,8 @@ def test_a_start_has_no_limit_while_the_player_watches_it():
     life = life_at(State.STARTING)
     assert life.next_deadline() is None
     life.take(Cause.PAUSED, 5)  # a hidden tab
-    assert life.due(305) == Overdue(Cause.ENDING, EndReason.IDLE)
+    assert life.due(605) == Overdue(Cause.ENDING, EndReason.IDLE)
+    assert life.due(604) is None
 
 
 def test_time_limits_start_with_the_first_frame():
@@ -224,14 +225,23 @@ def test_time_limits_start_with_the_first_frame():
     assert life.due(150) == Overdue(Cause.ENDING, EndReason.TIME_LIMIT)
 
 
-def test_input_puts_off_the_idle_limit_and_a_pause_does_not_stop_it():
+def test_input_puts_off_the_idle_limit_and_a_pause_makes_it_longer():
     life = life_at(State.RUNNING)
     life.active(200)
     life.active(150)  # late, and older
     assert life.next_deadline() == 500
     life.take(Cause.PAUSED, 250)
-    assert life.next_deadline() == 550
-    assert life.due(550) == Overdue(Cause.ENDING, EndReason.IDLE)
+    assert life.next_deadline() == 850
+    assert life.due(850) == Overdue(Cause.ENDING, EndReason.IDLE)
+    life.take(Cause.RESUMED, 800)
+    assert life.next_deadline() == 1100
+
+
+def test_a_pause_never_ends_sooner_than_play():
+    life = SessionLife(Limits(idle=900, paused=600), 0)
+    for cause in (*TO_RUNNING, Cause.PAUSED):
+        life.take(cause, 0)
+    assert life.next_deadline() == 900
 
 
 def test_while_nobody_is_connected_only_the_grace_runs():

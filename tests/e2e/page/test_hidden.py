@@ -107,13 +107,10 @@ def chromium(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Says in its pictures what it was told; its idle limit is longer than tabs are hidden here."""
+    """Says in its pictures what it was told; its limits are those of every service."""
     log = tmp_path_factory.mktemp("hidden") / "server.log"
-    settings = {
-        "veldt_disconnect_grace_seconds": "5",
-        "veldt_idle_timeout_seconds": str(HIDDEN_SECONDS + 300),
-    }
-    server = ServerProcess(log, "--world", "marker", "--seats", "8", **settings).start()
+    grace = {"veldt_disconnect_grace_seconds": "5"}
+    server = ServerProcess(log, "--world", "marker", "--seats", "8", **grace).start()
     yield server
     server.stop()
 
