@@ -177,7 +177,11 @@ def test_five_drops_change_nothing_and_double_nothing(
 
 
 def walk(page: Page) -> None:
-    """Press one key once, until it is seen, and wait until its end is seen."""
+    """Press one key once, until it is seen, and wait until its end is seen.
+
+    Only once the page knows what its frames show: a press before that gives no sample.
+    """
+    page.wait_for_function("n => seen.frames.length > n", arg=len(seen(page, "frames")))
     page.keyboard.down("KeyD")
     seen_key(page, "KeyD")
     page.keyboard.up("KeyD")
