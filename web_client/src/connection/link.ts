@@ -5,7 +5,7 @@ import type { Link } from "../session/face";
 import { Call } from "./call";
 import type { Asked } from "./commands";
 import type { DirectHandlers, Gone } from "./direct";
-import { LINGERING_MS, type Outcome, Redial } from "./redial";
+import { type Outcome, Redial } from "./redial";
 
 /** What a connection brings when it asks where to go. */
 export type Offer = Pick<Connect, "sdp" | "frame_metadata">;
@@ -79,7 +79,7 @@ export class PlayerLink {
   dial({ takeOver, own }: { takeOver: boolean; own: boolean }): void {
     this.#hangUp();
     this.#takeOver = takeOver;
-    this.#redial = new Redial(own ? this.#clock.now() + LINGERING_MS : -Infinity, Math.random);
+    this.#redial = new Redial(own, Math.random);
     this.#set(this.#link === "up" || this.#link === "lost" ? "lost" : "dialing", null);
     void this.#attempt();
   }
@@ -161,7 +161,7 @@ export class PlayerLink {
     }
     if (why !== "no-path") {
       // It was up. What still counts as live over there may be this very connection.
-      this.#redial = new Redial(this.#clock.now() + LINGERING_MS, Math.random);
+      this.#redial = new Redial(true, Math.random);
       this.#set("lost", null);
     }
     this.#failed({ kind: "failed" }, null, why === "no-path" ? NO_PATH : null);

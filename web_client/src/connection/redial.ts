@@ -14,26 +14,28 @@ export type Next =
 
 const AGAIN_MS = 300; // while an older connection of our own may still count as live
 /** A connection counts as live for 3 s after it was last heard. */
-export const LINGERING_MS = 3500;
+const LINGERING_MS = 3500;
 
 export class Redial {
   readonly #random: () => number;
   #attempts = 0;
-  #ownUntilMs: number;
+  readonly #own: boolean;
+  #ownUntilMs = Infinity; // from the first such answer: a server that stood still gives it late
 
   /**
-   * @param ownUntilMs until when "elsewhere" may be a connection that we ourselves have lost:
-   * after a reload or a break; -Infinity for a tab that was opened beside another.
+   * @param own whether "elsewhere" may be a connection that we ourselves have lost, after a reload
+   * or a break; not so for a tab that was opened beside another.
    */
-  constructor(ownUntilMs: number, random: () => number) {
-    this.#ownUntilMs = ownUntilMs;
+  constructor(own: boolean, random: () => number) {
+    this.#own = own;
     this.#random = random;
   }
 
   next(outcome: Outcome, nowMs: number): Next {
     switch (outcome.kind) {
       case "elsewhere":
-        return nowMs < this.#ownUntilMs
+        this.#ownUntilMs = Math.min(this.#ownUntilMs, nowMs + LINGERING_MS);
+        return this.#own && nowMs < this.#ownUntilMs
           ? { kind: "retry", afterMs: AGAIN_MS }
           : { kind: "elsewhere" };
       case "refused":
