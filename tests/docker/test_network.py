@@ -54,7 +54,7 @@ def route(composition: Composition) -> str:
 
 def test_a_player_in_the_network_plays(composition: Composition) -> None:
     assert composition.veldt is not None
-    shared = os.statvfs(f"/proc/{composition.veldt.pid}/root/dev/shm")
+    shared = os.statvfs(Path("/proc", str(composition.veldt.pid), "root", "dev", "shm"))
     assert shared.f_blocks * shared.f_frsize == 2**20
     assert route(composition) == "udp 7882"
 

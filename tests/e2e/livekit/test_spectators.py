@@ -20,7 +20,7 @@ from server.transports.base import Topic
 from server.transports.livekit.transport import ALIVE
 from tests.e2e.livekit.scripted import Players, Session
 from tests.e2e.server import ServerProcess
-from tests.e2e.test_leaks import SLACK, Held, settled
+from tests.e2e.test_leaks import Held, settled
 from tests.fakes.livekit_player import LiveKitPlayer
 from tests.fakes.waiting import until
 from tests.livekit_server import LiveKitServer
@@ -199,9 +199,7 @@ async def test_spectators_come_and_go_and_leave_nothing(
     await settled(server, early)
     late = Held.by(server)
     print("after", WARM, asdict(early), "after", WARM + SPECTATORS, asdict(late))
-    assert late.descriptors <= early.descriptors + SLACK
-    assert late.threads <= early.threads + SLACK
-    assert late.children == early.children
+    late.assert_no_more_than(early)
     assert told(player) == before
     await player.keys("KeyW")
     await player.until(lambda: held(player) == {"KeyW"})

@@ -19,8 +19,7 @@ from tests.e2e.conftest import FLAGS, NO_MDNS
 from tests.e2e.page.devices import MOCKED_PADS, set_pad
 from tests.e2e.page.line import WaitingLine
 from tests.e2e.page.loose import LooseChromium
-from tests.e2e.page.test_feel import marker
-from tests.e2e.picture import grab_frames
+from tests.e2e.page.test_feel import marker, up_until_pressed_again
 from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 
@@ -241,17 +240,6 @@ def test_a_dialog_and_a_window_that_the_page_opens_let_go_of_keys(
     goes_on(page)
     up_until_pressed_again(page)
     page.keyboard.up("KeyW")
-
-
-def up_until_pressed_again(page: Page) -> None:
-    """W is still down, and moves nothing; pressed again it counts."""
-    expect(page.get_by_test_id("shown-keys")).to_have_text("")
-    expect(page.get_by_test_id("key-KeyW")).not_to_have_class("pressed")
-    grab_frames(page, 8)
-    assert marker(page).held == frozenset()
-    page.keyboard.up("KeyW")
-    page.keyboard.down("KeyW")
-    seen_key(page, "KeyW")
 
 
 @pytest.mark.timeout(HIDDEN_SECONDS + 180)
