@@ -29,8 +29,17 @@ def seen_key(page: Page, code: str) -> None:
     expect(page.get_by_test_id("shown-keys")).to_contain_text(code, timeout=10_000)
 
 
+# The HUD is drawn once a second and when something changes; where nobody looks, not at all.
+DRAWN = """() => new Promise(done => {
+  const hud = document.querySelector("[data-testid=hud]");
+  if (document.visibilityState === "hidden") done(hud.dataset.hud);
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    done(hud.dataset.hud);
+  }).observe(hud, {attributeFilter: ["data-hud"]});
+})"""
+
+
 def hud(page: Page) -> dict[str, Any]:
-    """What the HUD says, as its copy button would give it."""
-    text = page.get_by_test_id("hud").get_attribute("data-hud")
-    assert text is not None
-    return dict(json.loads(text))
+    """What the HUD says from now on, as its copy button would give it."""
+    return dict(json.loads(page.evaluate(DRAWN)))

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.page.devices import MOCKED_PADS, Fingers, press_pad, set_pad
-from tests.e2e.page.sight import misplaced
+from tests.e2e.page.sight import SIZES, misplaced, resize
 from tests.e2e.picture import grab_frames, shift_per_second, zoom_per_second
 from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
@@ -78,6 +78,22 @@ def test_right_stick_turns_in_proportion(
     grab_frames(page, 8)  # turning is up to speed
     moved = -shift_per_second(grab_frames(page, 16))  # the picture moves the other way
     assert moved == pytest.approx(expected * TURN_PIXELS_PER_SECOND, rel=0.25)
+
+
+def test_what_a_pad_does_and_the_figures_are_not_in_each_others_way(
+    pad_page: Page, tiny_server: ServerProcess
+) -> None:
+    page = pad_page
+    plug_in(page, tiny_server)
+    expect(page.get_by_test_id("hint")).to_be_visible()
+    expect(page.locator(".toast.there")).to_be_hidden(timeout=10_000)  # it lies over everything
+    page.keyboard.press("KeyH")
+    expect(page.get_by_test_id("hud")).to_be_visible()
+    for width, height in [*SIZES.values(), (619, 560), (620, 900), (900, 1200)]:
+        resize(page, width, height)
+        assert misplaced(page) == []
+    page.keyboard.press("KeyH")
+    expect(page.get_by_test_id("hint")).to_be_visible()
 
 
 def test_left_stick_walks_with_a_raw_mapping_and_without_an_event(
