@@ -52,6 +52,14 @@ class Door:
             f"/v1/sessions/{created['session_id']}", headers=self.auth(created)
         )
 
+    def clock(self, clock: Callable[[], float]) -> None:
+        """Let the door's limits run by another clock, before there is any session."""
+        self.service._lives.clock = self.service._lives._deadlines._clock = clock
+
+    def overdue(self) -> None:
+        """Have all limits looked at now."""
+        self.service._lives._overdue(self.service.now())
+
     async def settled(self) -> None:
         """Everything that the worker has said is heard."""
         await self.worker.heard()
@@ -82,7 +90,8 @@ async def opened(
             await door.settled()
             yield door
     await asyncio.sleep(0)
-    left = asyncio.all_tasks() - before
+    if left := asyncio.all_tasks() - before:
+        _, left = await asyncio.wait(left, timeout=5)
     assert not left, f"tasks that nobody ended: {left}"
 
 

@@ -33,15 +33,20 @@ async def test_the_nearest_deadline_is_kept_and_a_nearer_one_wakes_it() -> None:
     deadlines = Deadlines(lambda: min(at, default=None), due, loop.time)
     running = asyncio.create_task(deadlines.run())
     await asyncio.sleep(0.01)  # nothing is limited
-    first, second = loop.time() + 0.08, loop.time() + 0.03
-    at.append(first)
+    far, near = loop.time() + 600, loop.time() + 0.03
+    at.append(far)
     deadlines.poke()
     await asyncio.sleep(0)
-    at.append(second)
+    at.append(near)
+    deadlines.poke()
+    await until(lambda: bool(seen))
+    assert (seen, at) == ([near], [far])
+    assert loop.time() >= near
+    at[:] = [next_one := loop.time() + 0.03]
     deadlines.poke()
     await until(lambda: len(seen) == 2)
-    assert seen == [second, first]
-    assert loop.time() >= first
+    assert seen == [near, next_one]
+    assert loop.time() >= next_one
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

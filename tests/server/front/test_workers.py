@@ -28,12 +28,12 @@ from server.protocol.worker import (
 pytestmark = pytest.mark.anyio
 
 CHILD = (sys.executable, str(Path(__file__).parents[2] / "fakes" / "worker_child.py"))
-QUICK = Patience(ping_every=0.05, hang=0.4, start=10, shutdown=0.5, dump=0.2, terminate=0.3)
+CALM = Patience(ping_every=0.05, start=60, shutdown=15, dump=15, terminate=15)
 CLOSE = CloseSession(session="s1", reason=EndReason.LEFT)
 
 
 @asynccontextmanager
-async def child(how: str, patience: Patience = QUICK):
+async def child(how: str, patience: Patience = CALM):
     """A worker, with all that it says kept."""
     worker = await WorkerProcess.start(
         WorkerConfig(world=how, seats=3), command=CHILD, patience=patience
@@ -49,7 +49,7 @@ async def child(how: str, patience: Patience = QUICK):
     listening = asyncio.create_task(listen())
 
     async def wait_for(kind) -> object:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not any(isinstance(event, kind) for event in heard):
                 arrived.clear()
                 await arrived.wait()
@@ -58,7 +58,7 @@ async def child(how: str, patience: Patience = QUICK):
     try:
         yield worker, wait_for, listening
     finally:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await worker.aclose()
             await listening
     assert worker.exit_code is not None
@@ -97,7 +97,7 @@ async def test_a_worker_that_cannot_start_is_gone_not_waited_for(how) -> None:
     async with child(how) as (worker, wait_for, listening):
         if how == "fatal":
             assert (await wait_for(Fatal)).message == "there is no such world"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await listening
         with pytest.raises(WorkerGone):
             await worker.call(Ping())
@@ -110,16 +110,19 @@ async def test_a_worker_that_never_gets_ready_is_ended() -> None:
         _,
         listening,
     ):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await listening
         assert worker.exit_code is not None
 
 
 @pytest.mark.parametrize("how", ["hung", "stubborn"])
 async def test_a_hung_worker_dumps_its_stacks_and_is_killed(how, caplog) -> None:
-    async with child(how) as (worker, wait_for, listening):
+    # Whoever obeys is given the time to; `dump` is how long its stacks have to reach the log.
+    terminate = 0.3 if how == "stubborn" else 30
+    patience = Patience(ping_every=0.05, hang=0.4, start=60, dump=1.5, terminate=terminate)
+    async with child(how, patience) as (worker, wait_for, listening):
         await wait_for(Ready)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             with pytest.raises(WorkerGone):
                 await worker.call(CLOSE)
             await listening
@@ -135,7 +138,7 @@ async def test_pending_calls_end_when_it_is_killed() -> None:
         calls = [asyncio.create_task(worker.call(CLOSE)) for _ in range(3)]
         await asyncio.sleep(0)
         os.kill(worker.pid, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             results = await asyncio.gather(*calls, return_exceptions=True)
             await listening
         assert all(isinstance(result, WorkerGone) for result in results)
@@ -158,7 +161,7 @@ async def test_closing_a_hung_worker_takes_a_bounded_time() -> None:
         _,
     ):
         await wait_for(Ready)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.gather(worker.aclose(), worker.aclose())
     assert worker.exit_code == -signal.SIGKILL
 
