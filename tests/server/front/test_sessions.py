@@ -115,7 +115,7 @@ async def test_input_puts_the_idle_limit_off(open_door) -> None:
             skipped += 0.6 * Settings().idle_timeout_seconds
             door.overdue()
             assert (await door.view(created))["status"] == "running"
-            pass
+            door.worker.fact(created["session_id"], "active")
             await door.settled()
         skipped += 1.1 * Settings().idle_timeout_seconds
         door.overdue()
