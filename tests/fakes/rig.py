@@ -50,7 +50,7 @@ class WorkerRig:
     ) -> None:
         self.transports: dict[str, MemoryTransport] = {}
         self.reported: list[WorkerEvent] = []
-        self._settings = transport
+        self.transport_settings = transport  # of sessions that come from now on
         self._nonces = 0
         self._news = asyncio.Event()
         config = WorkerConfig(
@@ -170,7 +170,7 @@ class WorkerRig:
             self._news.set()
 
     def _make_transport(self, session: str, sink: TransportSink) -> MemoryTransport:
-        self.transports[session] = MemoryTransport(session, sink, self._settings)
+        self.transports[session] = MemoryTransport(session, sink, self.transport_settings)
         return self.transports[session]
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from server.cli import app
 
 ROOT = Path(__file__).parents[2]
+MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -83,14 +85,18 @@ def test_a_taken_port_is_said_before_anything_is_loaded(family, host) -> None:
         assert f"process {os.getpid()}" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "worker" not in ended.stderr
-    assert seconds < 5
+    assert seconds < 5 + MARGIN_SECONDS
     assert workers_of_this_process() <= before, "a worker was left"
 
 
 def workers_of_this_process() -> set[psutil.Process]:
     """Those of servers that other tests share are among them."""
-    mine = psutil.Process().children(recursive=True)
-    return {child for child in mine if "server.worker" in " ".join(child.cmdline())}
+    found = set()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            if "server.worker" in " ".join(child.cmdline()):
+                found.add(child)
+    return found
 
 
 def test_a_world_that_does_not_exist_ends_it_with_a_sentence() -> None:
@@ -153,10 +159,10 @@ def test_it_loads_prints_its_address_serves_and_stops_on_a_signal(tmp_path, numb
             began = time.monotonic()
             server.send_signal(number)
             rest = "\n".join(lines)
-        assert server.wait(15) == 0
-        assert time.monotonic() - began < 12
+        assert server.wait(30) == 0
+        assert time.monotonic() - began < 10 + MARGIN_SECONDS
         assert '"reason":"shutdown"' in rest
-        assert psutil.wait_procs(workers, timeout=2)[1] == []
+        assert psutil.wait_procs(workers, timeout=MARGIN_SECONDS)[1] == []
         written = log.read_text()
         assert token not in written
         assert created["session_id"] in written
@@ -200,7 +206,7 @@ def test_a_killed_worker_is_replaced_and_the_front_door_lives(tmp_path) -> None:
         [second] = psutil.Process(server.pid).children()
         assert second.pid != worker.pid
         server.kill()  # and with the front door its worker goes
-        assert psutil.wait_procs([second], timeout=5)[1] == []
+        assert psutil.wait_procs([second], timeout=5 + MARGIN_SECONDS)[1] == []
     finally:
         if server.poll() is None:
             server.kill()

