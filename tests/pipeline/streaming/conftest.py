@@ -27,4 +27,6 @@ async def leaves_nothing() -> AsyncIterator[None]:
     threads, tasks = _threads(), _tasks()
     yield
     assert not _tasks() - tasks
+    for thread in _threads() - threads:  # its last word is out, the system may still be ending it
+        thread.join(20)
     assert not _threads() - threads

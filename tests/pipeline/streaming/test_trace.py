@@ -57,7 +57,7 @@ async def traced() -> TraceRecorder:
         outputs = pipeline.outputs(session)
         for _ in range(2 * (PIECES + 1)):
             await anext(outputs)
-    await pipeline.aclose()
+    await pipeline.aclose(seconds=60)
     return trace
 
 
