@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("veldt", deadline=None)  # a busy machine is slow, and nothing else
+settings.register_profile(
+    "veldt",
+    deadline=None,  # a busy machine is slow, and nothing else
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,  # what fails there fails here too
+    print_blob=True,
+)
 settings.load_profile("veldt")
 
 

@@ -65,6 +65,7 @@ def plays(draw: st.DrawFn) -> tuple[Window, list[int]]:
 @given(plays())
 def test_the_ring_equals_the_rolling_cache(play: tuple[Window, list[int]]) -> None:
     window, chunks = play
+    torch.manual_seed(0)  # or an example that fails may pass when it is tried again
     cache = KVCache.allocate(TINY, window)
     sink, most = window.sink_tokens, window.max_attention_tokens
     rolling = Rolling(window.tokens, sink, most, rolls=True)
@@ -92,6 +93,7 @@ def test_positions_rebased_or_not_give_the_same_attention(
     play: tuple[Window, list[int]], slack: int
 ) -> None:
     window, chunks = play
+    torch.manual_seed(0)
     f = window.frame_tokens
     grids = {n: (n, 1, f) for n in chunks}
     limit = max(chunks) + slack

@@ -31,13 +31,14 @@ def test_the_slow_world_takes_its_time_in_every_stage():
 
 def test_waiting_costs_no_processor_and_busy_does():
     def processor_seconds(busy: bool) -> float:
-        work, began = taking(0.3, busy, -1, 0.0), time.thread_time()
+        work, began = taking(0.1, busy, -1, 0.0), time.thread_time()
         work(0)
         return time.thread_time() - began
 
-    waiting = processor_seconds(busy=False)
-    assert waiting < 0.03
-    assert processor_seconds(busy=True) > 10 * waiting  # as much as others leave of it
+    waiting = min(processor_seconds(busy=False) for _ in range(3))
+    assert waiting < 0.01
+    # As much as others leave of it; a machine that stands still leaves nothing, but not each time.
+    assert any(processor_seconds(busy=True) > 10 * waiting for _ in range(20))
 
 
 def test_a_stall_comes_once_a_session_at_its_chunk(monkeypatch: pytest.MonkeyPatch):
