@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
     """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
     async with asyncio.timeout(seconds):
         while True:
