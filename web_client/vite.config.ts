@@ -15,5 +15,10 @@ export default defineConfig({
       ["/v1", "/readyz", "/healthz"].map((path) => [path, "http://127.0.0.1:8000"]),
     ),
   },
-  test: { include: ["src/**/*.test.ts"], environment: "node" },
+  test: {
+    include: ["src/**/*.test.ts"],
+    environment: "node",
+    testTimeout: 60_000, // clocks are the tests' own: what takes seconds is a busy machine
+    hookTimeout: 60_000,
+  },
 });
