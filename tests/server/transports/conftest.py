@@ -5,6 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import psutil
 import pytest
 from aiortc import RTCIceGatherer
 
@@ -41,6 +42,11 @@ class Stage(FakeShow):
 
     def play(self, fps: float = 32) -> None:
         super().play(fps)
+
+
+def opened_sockets() -> set[tuple[str, int]]:
+    """Where this process has UDP sockets; some may be of tests before, and on their way out."""
+    return {(s.laddr.ip, s.laddr.port) for s in psutil.Process().net_connections("udp")}
 
 
 @pytest.fixture
