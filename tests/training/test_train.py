@@ -18,6 +18,8 @@ from training.tiny import evaluate, starts, train
 from training.tiny.judge import Artist, true_pictures
 from training.tiny.poses import random_poses
 
+pytestmark = pytest.mark.timeout(400)  # the true renderer is compiled here, on however few cores
+
 
 def trainer(tmp_path, *more: str) -> train.Trainer:
     torch.set_num_threads(1)

@@ -23,6 +23,8 @@ from training.tiny import flow
 from training.tiny.judge import Artist, psnr, true_pictures
 from training.tiny.poses import random_keys, random_poses, walked_poses
 
+pytestmark = pytest.mark.timeout(400)  # the true renderer is compiled here, on however few cores
+
 WALK = [holding("KeyW"), holding("KeyW", "KeyL"), holding(), holding("KeyJ"), holding("KeyS")]
 
 
