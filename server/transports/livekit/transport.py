@@ -65,6 +65,7 @@ class LiveKitTransport:
         self._clock = clock
         self._succession = Succession()
         self._audience = Audience()
+        self._chosen: Identity | None = None  # whom the player last wanted to have the controls
         self._silence = Silence(round(settings.lost_seconds / WATCH_SECONDS))
         self._gates: dict[Identity, Gate] = {}
         self._told_receipts: set[Identity] = set()  # players who cannot read frame metadata
@@ -130,6 +131,8 @@ class LiveKitTransport:
         """Give the controls to a spectator, or take them back. Only the player may."""
         if self._stay.room is None or by != self._succession.live:
             return False
+        if to == by or to in self._audience.present:
+            self._chosen = to
         if to == by:
             if self._audience.holder is not None:
                 self._take_back()
@@ -261,6 +264,11 @@ class LiveKitTransport:
     # ------------------------------------------------------------------ spectators
     async def _give(self, to: Identity) -> None:
         await self._stay.let_speak(to, may=True)
+        if to != self._chosen:  # taken back, or given to somebody else, meanwhile
+            await self._stay.let_speak(to, may=to == self._audience.holder)
+            return
+        if to == self._audience.holder:  # asked for twice
+            return
         if to in self._audience.present and self._succession.live is not None:
             self._take_back()
             self._audience.holder = to
@@ -270,6 +278,7 @@ class LiveKitTransport:
     def _take_back(self) -> None:
         """Whoever was given the controls has them no more; the player is told by the caller."""
         holder, self._audience.holder = self._audience.holder, None
+        self._chosen = None
         if holder is not None:
             self._forget(holder)
             self._errands.run(self._stay.let_speak(holder, may=False))

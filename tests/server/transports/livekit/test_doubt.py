@@ -26,6 +26,17 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(JoinedRoom, news, lambda self, *_: None)
 
 
+async def doubted(stage: Stage, found_out: Callable[[], bool]) -> None:
+    """Have it look until it has found out, as the front door does: LiveKit may be behind."""
+
+    async def look() -> bool:
+        stage.transport.doubt()
+        await asyncio.sleep(0.2)
+        return found_out()
+
+    await until(look)
+
+
 @pytest.mark.usefixtures("deaf")
 async def test_a_player_that_was_put_out_is_lost(make_stage: MakeStage) -> None:
     stage = make_stage(lost_seconds=600)
@@ -34,10 +45,8 @@ async def test_a_player_that_was_put_out_is_lost(make_stage: MakeStage) -> None:
         await service.remove(room_name(stage.address.room_prefix, stage.session), player.who)
     await player.until(lambda: player.gone is not None)
     assert stage.sink.kinds() == [("joined", player.who)]
-    stage.transport.doubt()
-    await stage.sink.until(
-        lambda sink: sink.kinds()[1:] == [("left", player.who, LeaveReason.LOST)]
-    )
+    await doubted(stage, lambda: len(stage.sink.kinds()) > 1)
+    assert stage.sink.kinds()[1:] == [("left", player.who, LeaveReason.LOST)]
     again = await stage.player()
     assert stage.sink.kinds()[-1] == ("joined", again.who)
 
@@ -50,8 +59,7 @@ async def test_a_room_that_is_gone_is_made_again(make_stage: MakeStage) -> None:
     async with RoomService(stage.address) as service:
         await service.delete(name)
         await player.until(lambda: player.gone is not None)
-        stage.transport.doubt()
-        await stage.sink.until(lambda sink: ("left", player.who, LeaveReason.LOST) in sink.kinds())
+        await doubted(stage, lambda: ("left", player.who, LeaveReason.LOST) in stage.sink.kinds())
 
         async def there() -> bool:
             return Identity("worker") in await service.inside(name)

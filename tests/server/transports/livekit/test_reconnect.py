@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,10 +47,12 @@ async def test_the_player_s_own_reconnect_keeps_its_name(stage: Stage) -> None:
     player = await stage.player()
     stage.play()
     await player.room.simulate_scenario(rtc.SimulateScenarioKind.SIMULATE_FULL_RECONNECT)
+    await stage.sink.until(lambda sink: ("left", player.who, LeaveReason.LOST) in sink.kinds(), 30)
     seen = len(player.frames)
-    await player.until(lambda: len(player.frames) > seen + 10, 20)
-    await player.send("veldt.alive", b"here")
+    await player.until(lambda: len(player.frames) > seen + 10, 30)
+    speaking = asyncio.create_task(player.speak())
     await stage.sink.until(lambda sink: lost_then_joined(sink.kinds(), player.who))
+    speaking.cancel()
 
 
 async def test_a_restarted_server_is_joined_again(
