@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
+from collections.abc import Mapping
 
+from pipeline.service import World
 from pipeline.streaming.messages import StageCompleted
+from pipeline.testworlds.base import DrawnWorld, Sketch
+from pipeline.testworlds.marker import paint
+from server.worker.lease import Errand
 from tests.fakes.rig import PATIENCE_SECONDS, WorkerRig, frame, message, new_frames
+from tests.fakes.waiting import until
 
 SATURATED = {"denoise_ms": 40, "decode_ms": 10, "fps": 64.0}  # two need 80 ms of every 62.5 ms
 
@@ -14,17 +21,22 @@ SATURATED = {"denoise_ms": 40, "decode_ms": 10, "fps": 64.0}  # two need 80 ms o
 class Served:
     """What the exclusive stage does from now on, and how long sessions that want it wait.
 
-    `waited` are, per session, the numbers of other chunks that ended while it stood in line; the
-    one whose end was its own grant is not among them.
+    `waited` are, per session, the numbers of other grants between its wish and its own grant. A
+    grant that it could not have used, since its last chunk was still being decoded, is not among
+    them, but in `missed`: on a busy machine there are some.
     """
 
     def __init__(self, rig: WorkerRig) -> None:
         self.order: list[str] = []
         self.waited: dict[str, list[int]] = {}
+        self.missed = 0
         self._waiting: Counter[str] = Counter()
-        self._lease = rig.worker.runtime.loaded.lease
+        self._unready: set[str] = set()  # of those asked at this grant
         self._news = asyncio.Event()
-        rig.worker.runtime.loaded.orchestrator.subscribe(self._note)
+        self._lease = lease = rig.worker.runtime.loaded.lease
+        self._want, self._hand_on = lease.want, lease.hand_on
+        lease.want, lease.hand_on = self._note_want, self._note_hand_on
+        rig.worker.runtime.loaded.orchestrator.subscribe(self._note_end)
 
     async def chunks(self, count: int) -> list[str]:
         """The next so many."""
@@ -35,14 +47,30 @@ class Served:
                 await self._news.wait()
         return self.order[start:]
 
-    def _note(self, event: StageCompleted) -> None:
-        if event.stage != "denoise":
-            return
-        self.order.append(event.session)
-        self.waited.setdefault(event.session, []).append(self._waiting.pop(event.session, 0))
-        self._waiting.update(name for name in "abc" if self._lease.wants(name))
-        self._waiting[event.session] = 0  # what it wants now, it has not waited for yet
-        self._news.set()
+    def _note_end(self, event: StageCompleted) -> None:
+        if event.stage == "denoise":
+            self.order.append(event.session)
+            self._news.set()
+
+    def _note_hand_on(self) -> None:
+        self._unready.clear()
+        self._hand_on()
+
+    def _note_want(self, session: str, errand: Errand) -> None:
+        def ready() -> bool:
+            if not (can := errand.ready()):
+                self._unready.add(session)
+            return can
+
+        def granted() -> None:
+            others = {name for name in "abc" if name != session and self._lease.wants(name)}
+            self._waiting.update(others - self._unready)
+            self.missed += len(others & self._unready)
+            self.waited.setdefault(session, []).append(self._waiting.pop(session, 0))
+            self._unready.clear()
+            errand.granted()
+
+        self._want(session, Errand(ready, granted))
 
 
 async def test_players_who_saturate_a_worker_are_served_alike():
@@ -52,8 +80,10 @@ async def test_players_who_saturate_a_worker_are_served_alike():
             await message(player, "chunk", lambda m: m.index >= 8)
         served = Served(rig)
         order = await served.chunks(36)
+        counts = [order.count(name) for name in "abc"]
+        # Both ends of the count cut a round.
+        assert max(counts) - min(counts) <= 2 + served.missed, (served.missed, order)
         for name in "abc":
-            assert order.count(name) in (11, 12, 13), order  # both ends of the count cut a round
             assert max(served.waited[name]) <= len(players) - 1, (name, served.waited, order)
         lease = await message(players["a"], "lease", lambda m: m.players == 3)
         assert 0 <= lease.position <= 3
@@ -107,15 +137,26 @@ async def test_joining_and_resetting_leave_the_other_player_running():
 
 
 async def test_keys_pressed_while_the_world_warms_up_do_not_lose_the_place_in_line():
-    async with WorkerRig("slow", denoise_ms=800, decode_ms=10) as rig:
-        a = await rig.play("a")
+    busy, go = threading.Event(), threading.Event()
+
+    def denoise(index: int) -> None:
+        if index > 0:
+            busy.set()
+            go.wait(60)
+
+    def load(name: str, options: Mapping[str, object]) -> World:
+        sketch = Sketch(name, "Held up", "A test picture whose second chunk waits.", paint)
+        return DrawnWorld(sketch, {"denoise": denoise})
+
+    async with WorkerRig(load=load) as rig:
+        await rig.play("a")
         lease = rig.worker.runtime.loaded.lease
-        await message(a, "chunk")  # decoded: its next one is denoised for 800 ms
+        await until(busy.is_set)
         b = await rig.play("b")
-        while not lease.wants("b"):
-            await frame(a, lambda _: True)
+        await until(lambda: lease.wants("b"))
         assert "starting" not in rig.facts("b"), "its model state is still to be built"
         b.keys("KeyW")
+        go.set()
         await rig.fact("running", "b")
 
 
