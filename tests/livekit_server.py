@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import signal
 import socket
@@ -16,8 +17,10 @@ import yaml
 from livekit import api
 
 TOOL = Path(__file__).parents[1] / "tools" / "livekit-server.sh"
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 HOST = "127.0.0.1"
+PORTS = range(11_000, 32_000)  # below those that Linux gives to whoever asks for any
+KINDS = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
 
 
 def livekit_binary() -> str:
@@ -29,15 +32,25 @@ def livekit_binary() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP ports that were free a moment ago on loopback."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Ports that were free a moment ago on loopback, and that the system gives to nobody.
+
+    For TCP and for UDP. They stay free of others while a server that had them is restarted.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice(PORTS)
+        if port not in found and all(_free(port, kind) for kind in KINDS):
+            found.append(port)
+    return found
+
+
+def _free(port: int, kind: socket.SocketKind) -> bool:
+    with socket.socket(type=kind) as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
 
 
 class LiveKitServer:

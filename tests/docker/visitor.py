@@ -31,9 +31,7 @@ async def visit(url: str) -> dict[str, Any]:
             await player.join(answer.raise_for_status().json())
             await player.hello()
             receipt = await player.keys("KeyW")
-            holding = asyncio.create_task(hold(player))
-            await player.until(lambda: shown(player, receipt) >= FRAMES, 30)
-            holding.cancel()
+            await player.until(lambda: shown(player, receipt) >= FRAMES, 60)
             through = await route(player.room)
         finally:
             await player.aclose()
@@ -44,13 +42,6 @@ async def visit(url: str) -> dict[str, Any]:
 def shown(player: LiveKitPlayer, receipt: int) -> int:
     """Frames that show the key, or a later state of it."""
     return sum(frame.receipt >= receipt for frame in player.frames)
-
-
-async def hold(player: LiveKitPlayer) -> None:
-    """Say it again and again, as a page does while a key is held."""
-    while True:
-        await asyncio.sleep(0.1)
-        await player.keys("KeyW")
 
 
 async def route(room: rtc.Room) -> str:

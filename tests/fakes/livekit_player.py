@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ class LiveKitPlayer:
         self._streams: list[rtc.VideoStream] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
+        self._repeater: asyncio.Task[None] | None = None
         self.room.on("data_received", lambda packet: self._heard(packet))
         self.room.on("track_subscribed", lambda track: self._subscribed(track))
         self.room.on("disconnected", lambda reason: self._disconnected(reason))
@@ -71,18 +73,19 @@ class LiveKitPlayer:
             await self.send(ALIVE, b"here", reliable=False)
             await asyncio.sleep(0.1)
 
-    async def hello(self) -> None:
+    async def hello(self, seconds: float = 30.0) -> None:
         """Introduce itself until that is acknowledged."""
         known = len(self.of("ack"))
-        while len(self.of("ack")) == known:
-            await self.command(type="hello", nonce=self.nonce, version=1)
-            try:
-                await self.until(lambda: len(self.of("ack")) > known, 0.25)
-            except TimeoutError:
-                continue
+        async with asyncio.timeout(seconds):
+            while len(self.of("ack")) == known:
+                await self.command(type="hello", nonce=self.nonce, version=1)
+                try:
+                    await self.until(lambda: len(self.of("ack")) > known, 0.25)
+                except TimeoutError:
+                    continue
 
     async def keys(self, *held: str, presses: dict[str, int] | None = None, epoch: int = 0) -> int:
-        """Send a new control state; returns its receipt."""
+        """Send a new control state, again and again as a page does; returns its receipt."""
         self.seq += 1
         message = Keys.model_validate(
             {
@@ -93,8 +96,18 @@ class LiveKitPlayer:
                 "presses": presses or {},
             }
         )
-        await self.send(Topic.KEYS, message.model_dump_json().encode(), reliable=False)
+        payload = message.model_dump_json().encode()
+        if self._repeater is not None:
+            self._repeater.cancel()
+        await self.send(Topic.KEYS, payload, reliable=False)
+        self._repeater = self._run(self._repeat(payload, 0.1 if held else 0.5))
         return self.nonce << 32 | self.seq
+
+    async def _repeat(self, payload: bytes, every: float) -> None:
+        while True:
+            await asyncio.sleep(every)
+            with suppress(*self.Unreachable):  # for now
+                await self.send(Topic.KEYS, payload, reliable=False)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Status messages of one type."""
@@ -154,7 +167,8 @@ class LiveKitPlayer:
         self.gone = rtc.DisconnectReason.Name(reason)
         self._news.set()
 
-    def _run(self, work: Any) -> None:
-        task = asyncio.create_task(work)
+    def _run(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
