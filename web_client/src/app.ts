@@ -17,7 +17,7 @@ import type { Shortcut } from "./input/keyboard";
 import { Keepsakes } from "./keepsakes";
 import { Game } from "./play/game";
 import { Api } from "./session/api";
-import { type Face, takesKeys } from "./session/face";
+import type { Face } from "./session/face";
 import { SessionStore } from "./session/store";
 import { Shortcuts } from "./shortcuts";
 import { Arriving } from "./ui/arriving";
@@ -37,6 +37,11 @@ import { Toast } from "./ui/toast";
 import { Topbar } from "./ui/topbar";
 
 const BEAT_MS = 1000;
+
+/** Whether the world moves: from fast to slow and back, nobody loses what has the focus. */
+function plays(face: Face): boolean {
+  return face === "playing" || face === "slow";
+}
 
 export class App {
   readonly #stage = new Stage();
@@ -313,7 +318,7 @@ export class App {
     this.#showPoster();
     document.body.dataset["state"] = face;
     if (face === "arriving") this.#arriving.focus();
-    else if (before !== null && takesKeys(face) && face !== "paused") focusGame();
+    else if (before !== null && plays(face) && !plays(before)) focusGame();
     this.#quiet.stir();
   }
 
@@ -331,9 +336,8 @@ export class App {
   /** The last seconds are recorded while the world plays, and kept when it ends. */
   #keep(): void {
     const face = this.#face;
-    const plays = face === "playing" || face === "slow";
     const rests = face === "paused" || face === "hidden" || face === "reconnecting";
-    const now = plays ? "plays" : rests ? "rests" : face === "ended" ? "ended" : "none";
+    const now = face !== null && plays(face) ? "plays" : rests ? "rests" : face === "ended" ? "ended" : "none";
     this.#keepsakes.follow(now, this.#preferences.get("clips") !== "off");
   }
 

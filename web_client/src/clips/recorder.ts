@@ -4,7 +4,7 @@ import { WebmTail } from "./webm";
 export const CLIP_MS = 15_000;
 const KEY_FRAME_MS = 2000;
 const SLICE_MS = 1000;
-const FLUSH_MS = 1500; // what was recorded a moment ago comes within this
+const FLUSH_MS = 5000; // what was recorded a moment ago comes within this, on a busy machine too
 const BITS_PER_SECOND = 4_000_000;
 const KINDS = ["video/webm;codecs=vp8", "video/webm;codecs=vp9", "video/webm"];
 
