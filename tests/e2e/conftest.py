@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
+from tests.e2e.player import WITNESS
 from tests.e2e.server import ServerProcess
 from tests.livekit_server import LiveKitServer
 
@@ -28,6 +36,8 @@ FLAGS = [
     "--disable-sync",
 ]
 NO_MDNS = "--disable-features=WebRtcHideLocalIpsWithMdns"
+
+expect.set_options(timeout=15_000)  # a busy machine may stand still for seconds
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,8 +94,21 @@ def faults(request: pytest.FixtureRequest) -> Iterator[list[str]]:
 
 
 @pytest.fixture
+def servers() -> Iterator[list[ServerProcess]]:
+    """The servers of one test; they end after its pages, which may still be loading something."""
+    started: list[ServerProcess] = []
+    yield started
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
 def open_page(
-    browser: Browser, faults: list[str], request: pytest.FixtureRequest, tmp_path: Path
+    browser: Browser,
+    faults: list[str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    servers: list[ServerProcess],
 ) -> Iterator[Callable[..., Page]]:
     """Opens pages at desktop size; a failing test leaves their screenshots in `tmp_path`."""
     contexts: list[BrowserContext] = []
@@ -97,6 +120,7 @@ def open_page(
             context = (within or browser).new_context(viewport={"width": 1280, "height": 800})
             contexts.append(context)
         page = context.new_page()
+        page.add_init_script(WITNESS)
         if script:
             page.add_init_script(script)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -153,8 +177,8 @@ def tiny_servers(
     def of(transport: str, settings: dict[str, str]) -> ServerProcess:
         if transport not in started:
             log = tmp_path_factory.mktemp("tiny") / "server.log"
-            grace = {"veldt_disconnect_grace_seconds": "5"}
-            started[transport] = ServerProcess(log, "--seats", "8", **grace, **settings).start()
+            limits = {"veldt_disconnect_grace_seconds": "15", "veldt_claim_seconds": "120"}
+            started[transport] = ServerProcess(log, "--seats", "16", **limits, **settings).start()
         return started[transport]
 
     yield of
@@ -170,17 +194,17 @@ def tiny_server(
 ) -> ServerProcess:
     """The embedded world, shared by the tests that leave it as they found it.
 
-    A closed page keeps its seat for the grace, so that is short here and seats are many.
+    A closed page keeps its seat for the grace, so that is short here and seats are many: but long
+    enough for a reload on a busy machine.
     """
     return tiny_servers(transport, transport_settings)
 
 
 @pytest.fixture
 def make_server(
-    tmp_path: Path, transport_settings: dict[str, str]
-) -> Iterator[Callable[..., ServerProcess]]:
+    tmp_path: Path, transport_settings: dict[str, str], servers: list[ServerProcess]
+) -> Callable[..., ServerProcess]:
     """Starts servers that a test may break."""
-    servers: list[ServerProcess] = []
 
     def make(*options: str, **settings: str) -> ServerProcess:
         log = tmp_path / f"server-{len(servers)}.log"
@@ -188,9 +212,7 @@ def make_server(
         servers.append(server)
         return server.start()
 
-    yield make
-    for server in servers:
-        server.stop()
+    return make
 
 
 @pytest.fixture(scope="session")

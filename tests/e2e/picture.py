@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,25 +43,100 @@ count => new Promise((resolve, reject) => {
 """
 
 
+# The same of new frames of the world, as the page knows them, once it has shown some without a
+# break: whoever stood still for half a second has let go of what was held. A world that plays
+# slowly moves as far from frame to frame; so time is told by their numbers.
+GRAB_STEADY = """
+count => new Promise((resolve, reject) => {
+  const video = document.querySelector("video");
+  const canvas = document.createElement("canvas");
+  const context = canvas.getContext("2d", {willReadFrequently: true});
+  const BREAK = 0.4 * 90000, AFTER = 12;
+  const numbers = new Map();  // of displayed frames, by the moment; known then or later
+  let frames = [], skip = 0, last = null, over = false;
+  const end = () => {
+    over = true;
+    clearTimeout(limit);
+    video.removeEventListener("veldt-frame", known);
+  };
+  const limit = setTimeout(() => {
+    end();
+    reject(new Error(`only ${whole().length} of ${frames.length} frames are known`));
+  }, 45000);
+  const whole = () => {
+    const one = new Map();
+    for (const frame of frames) {
+      const number = numbers.get(frame.at);
+      if (number !== undefined && !one.has(number)) one.set(number, frame);
+    }
+    return [...one];
+  };
+  const look = () => {
+    const all = whole();
+    if (over || all.length < count) return;
+    end();
+    const {target_fps: fps} = JSON.parse(document.querySelector("[data-hud]").dataset.hud);
+    const text = bytes => {
+      let out = "";
+      for (let i = 0; i < bytes.length; i += 32768)
+        out += String.fromCharCode(...bytes.subarray(i, i + 32768));
+      return btoa(out);
+    };
+    resolve(all.map(([number, f]) => ({...f, world: number / fps, data: text(f.data)})));
+  };
+  const known = ({detail: {frameId, atMs}}) => {
+    numbers.set(atMs, Number(frameId));
+    look();
+  };
+  const take = (now, meta) => {
+    if (over) return;
+    video.requestVideoFrameCallback(take);
+    const gap = last === null ? 0 : (meta.rtpTimestamp - last + 2 ** 32) % 2 ** 32;
+    last = meta.rtpTimestamp;
+    if (gap > BREAK) { frames = []; skip = AFTER; }
+    if (skip > 0) { skip -= 1; return; }
+    canvas.width = video.videoWidth; canvas.height = video.videoHeight;
+    context.drawImage(video, 0, 0);
+    frames.push({at: Math.max(now, meta.expectedDisplayTime),
+                 rtp: meta.rtpTimestamp, w: canvas.width, h: canvas.height,
+                 data: context.getImageData(0, 0, canvas.width, canvas.height).data});
+    look();
+  };
+  video.addEventListener("veldt-frame", known);
+  video.requestVideoFrameCallback(take);
+})
+"""
+
+
 @dataclass(frozen=True)
 class Seen:
     """One displayed frame."""
 
     rgb: NDArray[np.uint8]  # [h, w, 3]
     rtp: int  # 90 kHz
+    world: float | None = None  # seconds of the world, where the page knows which frame it is
 
 
 def grab_frames(page: Page, count: int) -> list[Seen]:
     """The next `count` different frames that the page displays."""
-    frames = []
-    for frame in page.evaluate(GRAB, count):
-        data = np.frombuffer(base64.b64decode(frame["data"]), np.uint8)
-        frames.append(Seen(data.reshape(frame["h"], frame["w"], 4)[..., :3], frame["rtp"]))
-    return frames
+    return [_seen(frame) for frame in page.evaluate(GRAB, count)]
+
+
+def grab_steady(page: Page, count: int) -> list[Seen]:
+    """The next `count` new frames of the world, shown without a break; they know its time."""
+    return [_seen(frame) for frame in page.evaluate(GRAB_STEADY, count)]
+
+
+def _seen(frame: dict[str, Any]) -> Seen:
+    data = np.frombuffer(base64.b64decode(frame["data"]), np.uint8)
+    rgb = data.reshape(frame["h"], frame["w"], 4)[..., :3]
+    return Seen(rgb, frame["rtp"], frame.get("world"))
 
 
 def seconds_between(first: Seen, second: Seen) -> float:
-    """Media time from one frame to another."""
+    """Time of the world from one frame to another where it is known, else of the media."""
+    if first.world is not None and second.world is not None:
+        return second.world - first.world
     return ((second.rtp - first.rtp) % 2**32) / 90_000
 
 

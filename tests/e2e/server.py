@@ -89,7 +89,7 @@ class ServerProcess:
 
     def metric(self, name: str, **labels: str) -> float:
         """One number from `/metrics`; raises KeyError where it is missing."""
-        text = httpx.get(f"{self.url}/metrics", timeout=5).text
+        text = httpx.get(f"{self.url}/metrics", timeout=15).text
         for line in text.splitlines():
             found = re.match(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$", line)
             if found is None or found[1] != name:

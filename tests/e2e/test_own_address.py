@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect
 
 from tests.e2e.conftest import FLAGS
-from tests.e2e.detour import PICTURES
+from tests.e2e.detour import PICTURES, held_up
 from tests.e2e.picture import grab_frames
-from tests.e2e.player import enter, hud, seen_key, wait_for
+from tests.e2e.player import enter, hud, seen_key, told, wait_for
 from tests.e2e.server import ServerProcess
 from tests.fakes.own_address import ADDRESS, LAN, OwnAddress
 from tests.livekit_server import LiveKitServer
@@ -29,7 +30,7 @@ setInterval(() => {
 """
 LONGEST_STALL = """() => {
   const {pictures, busy} = window;
-  return Math.max(...pictures.slice(1).map((at, k) => at - pictures[k])) - busy.longest;
+  return [Math.max(...pictures.slice(1).map((at, k) => at - pictures[k])), busy.longest];
 }"""
 
 
@@ -104,17 +105,21 @@ def test_every_reload_brings_a_moving_picture_and_stops_nobody_else(
     enter(other, server)
     page = open_page(within=browser_there, script=PICTURES + TICKS)
     enter(page, server)
-    took = []
+    took, held = [], 0.0  # by what the machine let neither page nor test do
     for _ in range(RELOADS):
-        page.reload()
-        wait_for(page, "playing")
-        page.wait_for_function("() => window.pictures.length > 8")
-        took.append(page.evaluate("() => (window.pictures[2] - window.busy.sum) / 1000"))
-    stood = other.evaluate(LONGEST_STALL) / 1000
+        with held_up() as late:
+            page.reload()
+            wait_for(page, "playing")
+            page.wait_for_function("() => window.pictures.length > 8")
+        third, busy = page.evaluate("() => [window.pictures[2], window.busy.sum]")
+        took.append(third / 1000 - max(busy / 1000, sum(late)))
+        held = max(held, *late)
+    longest, busy = other.evaluate(LONGEST_STALL)
+    stood = longest / 1000 - max(busy / 1000, held)
     print("seconds to a moving picture", took, "the other one stood for", stood)
     assert max(took) <= 5
     assert stood <= 1
-    wait_for(other, "playing", 5)
+    wait_for(other, "playing")
 
 
 # What the browser keeps from a page that it does not trust.
@@ -136,7 +141,7 @@ def test_a_page_that_the_browser_does_not_trust_plays_and_says_what_it_lacks(
     seen_key(page, "KeyW")
     page.keyboard.up("KeyW")
     assert len(grab_frames(page, 10)) == 10
-    assert "W" in page.get_by_test_id("key-KeyW").inner_text()
+    expect(page.get_by_test_id("key-KeyW")).to_contain_text("W")
     page.get_by_test_id("share").click()
     copied(page, "Link copied", f"{server.url}/?start=")
     page.keyboard.press("KeyH")
@@ -151,7 +156,7 @@ def test_a_page_that_the_browser_does_not_trust_plays_and_says_what_it_lacks(
 
 def copied(page: Page, words: str, text: str) -> None:
     """It is said, and so: pasted, it is there. The page may not look for itself."""
-    expect(page.get_by_test_id("toast")).to_have_text(words)
+    told(page, words)
     page.evaluate(
         """() => {
             const field = document.createElement("textarea");
@@ -161,5 +166,5 @@ def copied(page: Page, words: str, text: str) -> None:
         }"""
     )
     page.keyboard.press("Control+KeyV")
-    assert text in page.locator("#field").input_value()
+    expect(page.locator("#field")).to_have_value(re.compile(re.escape(text)))
     page.evaluate("() => { document.querySelector('#field').remove(); }")

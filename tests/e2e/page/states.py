@@ -79,9 +79,9 @@ def checking(stage: Stage) -> None:
     stage.later(unhurried.gate.touch)
     [worker] = unhurried.server.workers()
     worker.kill()
-    psutil.wait_procs([worker], timeout=5)
+    psutil.wait_procs([worker], timeout=30)
     stage.page.get_by_test_id("play").click()
-    wait_for(stage.page, "checking", 5)
+    wait_for(stage.page, "checking")
 
 
 SESSION = {
@@ -104,10 +104,12 @@ NOTHING_YET = {
 def in_line(page: Page, server: ServerProcess, start: str, claim: float | None = None) -> None:
     """Be third in line; with `claim`, the seat is then kept for so many seconds."""
     queued = {"queue_position": 3, "eta_seconds": 150.0}
-    until = time.monotonic() + (claim or 0)
+    until: float | None = None  # counts from the moment that the page is told
     told = False  # that it waits: who comes again hears how it stands now
 
     def left() -> dict[str, object]:
+        nonlocal until
+        until = until or time.monotonic() + (claim or 0)
         return {"claim_seconds": max(0.0, until - time.monotonic())}
 
     def view(route: Route) -> None:
@@ -135,12 +137,12 @@ def in_line(page: Page, server: ServerProcess, start: str, claim: float | None =
 
 def waiting(stage: Stage) -> None:
     in_line(stage.page, stage.tiny, stage.start)
-    wait_for(stage.page, "waiting", 5)
+    wait_for(stage.page, "waiting")
 
 
 def turn(stage: Stage) -> None:
     in_line(stage.page, stage.tiny, stage.start, claim=20.0)
-    wait_for(stage.page, "turn", 5)
+    wait_for(stage.page, "turn")
 
 
 def connecting(stage: Stage) -> None:
@@ -193,13 +195,14 @@ def hidden(stage: Stage) -> None:
 
 def reconnecting(stage: Stage) -> None:
     """Nothing comes from the worker any more: its process stands still."""
-    server = stage.make_server(veldt_worker_hang_seconds="60")
+    limits = {"veldt_worker_hang_seconds": "180", "veldt_disconnect_grace_seconds": "120"}
+    server = stage.make_server(**limits)
     enter(stage.page, server, stage.start)
     stage.page.keyboard.down("KeyW")
     [worker] = server.workers()
     worker.send_signal(signal.SIGSTOP)
     stage.later(lambda: worker.send_signal(signal.SIGCONT))
-    wait_for(stage.page, "reconnecting", 25)
+    wait_for(stage.page, "reconnecting", 60)
 
 
 def elsewhere(stage: Stage) -> None:
@@ -237,7 +240,7 @@ def error(stage: Stage) -> None:
     stage.page.add_init_script(NO_WEBRTC)
     stage.page.goto(f"{stage.tiny.url}/?start={stage.start}")
     stage.page.get_by_test_id("play").click()
-    wait_for(stage.page, "error", 5)
+    wait_for(stage.page, "error")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.page.devices import MOCKED_PADS, Fingers, press_pad, set_pad
 from tests.e2e.page.sight import SIZES, misplaced, resize
-from tests.e2e.picture import grab_frames, shift_per_second, zoom_per_second
-from tests.e2e.player import enter, hud, seen_key, wait_for
+from tests.e2e.picture import grab_frames, grab_steady, shift_per_second, zoom_per_second
+from tests.e2e.player import enter, hud, seen_key, told, wait_for
 from tests.e2e.server import ServerProcess
 from tests.e2e.test_play import TURN_PIXELS_PER_SECOND
 
@@ -49,7 +49,6 @@ def leaned(page: Page, **axes: float) -> None:
             return names.every(name => Math.abs((axes[name] ?? 0) - (wanted[name] ?? 0)) < 0.03);
         }""",
         arg=axes,
-        timeout=5_000,
     )
 
 
@@ -59,8 +58,7 @@ def shown_is_newest(page: Page) -> None:
         """() => {
             const hud = JSON.parse(document.querySelector("[data-hud]").dataset.hud);
             return hud.shown_seq !== null && hud.shown_seq >= window.sent.at(-1)[1].seq;
-        }""",
-        timeout=10_000,
+        }"""
     )
 
 
@@ -76,7 +74,7 @@ def test_right_stick_turns_in_proportion(
     leaned(page, yaw=expected)
     shown_is_newest(page)
     grab_frames(page, 8)  # turning is up to speed
-    moved = -shift_per_second(grab_frames(page, 16))  # the picture moves the other way
+    moved = -shift_per_second(grab_steady(page, 16))  # the picture moves the other way
     assert moved == pytest.approx(expected * TURN_PIXELS_PER_SECOND, rel=0.25)
 
 
@@ -103,12 +101,12 @@ def test_left_stick_walks_with_a_raw_mapping_and_without_an_event(
     enter(page, tiny_server, "open-plain")
     # Six axes and no mapping: triggers rest at −1 on axes 2 and 5, the right stick is 3 and 4.
     set_pad(page, (0, 0, -1, 0, 0, -1), mapping="")
-    expect(page.get_by_test_id("toast")).to_have_text("Gamepad found")  # within a second
+    told(page, "Gamepad found")  # within a second
     set_pad(page, (0, -1, -1, 0, 0, -1), mapping="")
     leaned(page, forward=1)
     expect(page.get_by_test_id("key-KeyW")).to_have_class(r"cap row-1 column-2 leaning")
     shown_is_newest(page)
-    assert zoom_per_second(grab_frames(page, 24)) > 1.12
+    assert zoom_per_second(grab_steady(page, 24)) > 1.12
     set_pad(page, (0.05, -0.1, -1, 0.14, 0, -1), mapping="")
     leaned(page)  # all of it is within the dead zone
 
@@ -125,12 +123,15 @@ def test_a_lost_pad_stops_within_half_a_second(
     took = page.evaluate(
         """event => new Promise((resolve, reject) => {
             const from = window.sent.length, began = performance.now();
+            let last = began, stood = 0;  // for so long the page itself could do nothing
             window.pads[0] = null;
             if (event) window.dispatchEvent(new Event(event));
             const look = () => {
+                stood += Math.max(0, performance.now() - last - 20);
+                last = performance.now();
                 const still = window.sent.slice(from).find(([, keys]) => !keys.axes);
-                if (still) resolve(still[0] - began);
-                else if (performance.now() - began > 5000) reject(new Error("it walks on"));
+                if (still) resolve(still[0] - began - stood);
+                else if (performance.now() - began > 15000) reject(new Error("it walks on"));
                 else setTimeout(look, 10);
             };
             look();
@@ -138,7 +139,7 @@ def test_a_lost_pad_stops_within_half_a_second(
         event,
     )
     assert took < 500
-    expect(page.get_by_test_id("toast")).to_have_text("Gamepad gone. Keys still work.")
+    told(page, "Gamepad gone. Keys still work.")
     set_pad(page, (0, -1, 0, 0), event="gamepadconnected")  # plugged in again, still leaning
     grab_frames(page, 8)
     leaned(page)
@@ -201,7 +202,7 @@ def test_thumbs_walk_and_look_and_a_third_finger_breaks_nothing(
         leaned(page, yaw=1)
         shown_is_newest(page)
         grab_frames(page, 8)
-        moved = -shift_per_second(grab_frames(page, 16))
+        moved = -shift_per_second(grab_steady(page, 16))
         assert moved == pytest.approx(TURN_PIXELS_PER_SECOND, rel=0.25)
         fingers.up(3)
         fingers.up(2)
@@ -248,8 +249,8 @@ def test_labels_are_those_of_the_keyboard(
             value: {{getLayoutMap: () => {layout}}}, configurable: true}});"""
     )
     enter(page, tiny_server)
-    labels = [page.get_by_test_id(f"key-{code}").inner_text() for code in french]
-    assert labels == ["Z", "Q", "S", "D"]
+    for code, label in french.items():
+        expect(page.get_by_test_id(f"key-{code}")).to_have_text(label.upper())
     page.keyboard.down("KeyW")  # the key's place: labelled Z there
     seen_key(page, "KeyW")
     page.keyboard.up("KeyW")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.page.sight import SIZES, axe_faults, misplaced, resize
-from tests.e2e.player import enter, hud, wait_for
+from tests.e2e.player import been, enter, hud, told, wait_for
 from tests.e2e.server import ServerProcess
 
 MakeServer = Callable[..., ServerProcess]
@@ -49,7 +49,7 @@ def kick(server: ServerProcess, session: str) -> None:
     httpx.delete(f"{server.url}/v1/sessions/{session}", headers=OPERATOR, timeout=10)
 
 
-def ended(page: Page, title: str, reason: str, seconds: float = 15) -> None:
+def ended(page: Page, title: str, reason: str, seconds: float = 30) -> None:
     """It has ended: why, for how long it was played, and how to go on."""
     wait_for(page, "ended", seconds)
     expect(page.get_by_test_id("sheet-title")).to_have_text(title)
@@ -58,6 +58,23 @@ def ended(page: Page, title: str, reason: str, seconds: float = 15) -> None:
     expect(page.get_by_test_id("play-again")).to_be_enabled()
     expect(page.get_by_test_id("play-again")).to_be_focused()
     expect(page.get_by_test_id("choose")).to_be_visible()
+
+
+# Plays that end by themselves soon may be over before a test has looked at them.
+HOLD_WHEN_PLAYING = """() => {
+    new MutationObserver((_, observer) => {
+        if (document.body.dataset.state !== "playing") return;
+        observer.disconnect();
+        const key = {code: "KeyW", key: "w", bubbles: true};
+        window.dispatchEvent(new KeyboardEvent("keydown", key));
+    }).observe(document.body, {attributeFilter: ["data-state"]});
+}"""
+
+
+def begin(page: Page, server: ServerProcess) -> None:
+    """Choose to play."""
+    page.goto(server.url)
+    page.get_by_test_id("play").click()
 
 
 def for_two_seconds(page: Page) -> None:
@@ -69,13 +86,13 @@ def test_the_limits_end_it_in_words_and_it_can_be_played_again(
     page: Page, make_server: MakeServer
 ) -> None:
     limits = {"veldt_idle_timeout_seconds": "3", "veldt_max_session_seconds": "8"}
-    enter(page, make_server("--world", "marker", **limits))
+    begin(page, make_server("--world", "marker", **limits))
+    been(page, "playing")
     ended(page, "Nobody there?", "Nothing was pressed")
+    page.evaluate(HOLD_WHEN_PLAYING)  # somebody is there
     page.get_by_test_id("play-again").click()
-    wait_for(page, "playing")
-    page.keyboard.down("KeyW")  # somebody is there
-    ended(page, "Time is up", "time limit", 20)
-    page.keyboard.up("KeyW")
+    been(page, "playing")
+    ended(page, "Time is up", "time limit")
     assert axe_faults(page) == []
     page.get_by_test_id("choose").click()
     wait_for(page, "arriving")
@@ -83,10 +100,11 @@ def test_the_limits_end_it_in_words_and_it_can_be_played_again(
 
 def test_a_world_that_fails_is_said(page: Page, make_server: MakeServer) -> None:
     server = make_server("--world", "failing", veldt_world_options=json.dumps({"at_chunk": 12}))
-    enter(page, server)
+    begin(page, server)
+    been(page, "playing")
     ended(page, "The world was lost", "its model reported a fault")
     page.get_by_test_id("play-again").click()
-    wait_for(page, "playing")
+    been(page, "playing")
 
 
 def test_an_operator_may_end_it(page: Page, house: ServerProcess) -> None:
@@ -98,13 +116,24 @@ def test_an_operator_may_end_it(page: Page, house: ServerProcess) -> None:
     wait_for(page, "playing")
 
 
+# Keeps what the page says of a service that went away; it may be back before a test looks.
+AWAITED = """() => {
+    window.awaited = [];
+    new MutationObserver(() => {
+        const words = document.querySelector("[data-testid=awaited]")?.textContent;
+        if (words) awaited.push(words);
+    }).observe(document.body, {childList: true, characterData: true, subtree: true});
+}"""
+
+
 def test_a_killed_worker_is_said_and_survived_by_keyboard(page: Page, house: ServerProcess) -> None:
     enter(page, house)
     for_two_seconds(page)
+    page.evaluate(AWAITED)
     [worker] = house.workers()
     worker.kill()
     ended(page, "The world was lost", "The worker that made your world has stopped.")
-    expect(page.locator(".panel")).to_contain_text("It is being restarted")
+    page.wait_for_function("() => awaited.some(words => words.includes('It is being restarted'))")
     page.keyboard.press("Enter")  # while the next one is still loading
     wait_for(page, "playing", 60)
 
@@ -117,7 +146,7 @@ def test_a_full_house_is_said_and_tried_again(
     enter(first, house)
     second.goto(house.url)
     second.get_by_test_id("play").click()
-    wait_for(second, "error", 20)
+    wait_for(second, "error", 40)
     expect(second.get_by_test_id("sheet-title")).to_have_text("Every seat is taken right now.")
     faults = details_faults(second, "code: queue_full", "session: none")
     first.get_by_test_id("leave").click()
@@ -136,7 +165,7 @@ def details_faults(page: Page, *lines: str) -> list[str]:
     for line in lines:
         expect(details).to_contain_text(line)
     page.get_by_test_id("error-copy").click()
-    expect(page.get_by_test_id("toast")).to_have_text("Copied")
+    told(page, "Copied")
     assert page.evaluate("() => navigator.clipboard.readText()") == details.text_content()
     expect(page.get_by_test_id("toast")).to_have_text("")  # it passes
     faults = axe_faults(page)
@@ -158,7 +187,7 @@ def test_a_session_that_the_server_has_forgotten_is_said_with_its_name(
     assert server.process is not None
     server.process.kill()
     server.process.wait(5)
-    wait_for(page, "reconnecting", 15)
+    wait_for(page, "reconnecting", 40)
     server.start()
     wait_for(page, "error")
     title = page.get_by_test_id("sheet-title")
@@ -210,18 +239,5 @@ def test_no_media_path_is_said_while_it_is_tried(page: Page, tiny_server: Server
     page.goto(tiny_server.url)
     page.get_by_test_id("play").click()
     wait_for(page, "connecting")
-    expect(page.locator(".panel")).to_contain_text("may block UDP", timeout=15_000)
+    expect(page.locator(".panel")).to_contain_text("may block UDP", timeout=30_000)
     expect(page.get_by_test_id("leave")).to_be_visible()
-
-
-def test_thinking_better_of_it_while_nothing_is_ready(page: Page, house: ServerProcess) -> None:
-    page.goto(house.url)
-    expect(page.get_by_test_id("play")).to_be_enabled()
-    [worker] = house.workers()
-    worker.kill()
-    worker.wait(5)
-    page.get_by_test_id("play").click()
-    wait_for(page, "checking", 5)
-    page.get_by_test_id("withdraw").click()
-    wait_for(page, "arriving", 5)
-    expect(page.get_by_test_id("play")).to_be_enabled()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.player import enter, hud, wait_for
@@ -33,7 +34,7 @@ def slowed(browser: Browser) -> Iterator[None]:
 
     def signal_all(which: signal.Signals) -> None:
         for renderer in renderers:
-            if renderer.is_running():
+            with suppress(psutil.NoSuchProcess):
                 renderer.send_signal(which)
 
     def pulse() -> None:
@@ -64,6 +65,7 @@ def not_shown(page: Page) -> tuple[int, int]:
     )
 
 
+@pytest.mark.timeout(300)
 def test_a_computer_that_is_too_slow_is_told_so_until_it_is_fast_again(
     browser: Browser, open_page: Callable[..., Page], make_server: Callable[..., ServerProcess]
 ) -> None:
@@ -78,5 +80,5 @@ def test_a_computer_that_is_too_slow_is_told_so_until_it_is_fast_again(
         later, lost = not_shown(page)
         assert lost - dropped > 0.25 * (later - total), "it was not slow"
         assert hud(page)["frames_dropped"] > dropped
-    expect(page.locator("body")).to_have_attribute("data-state", "playing", timeout=60_000)
+    expect(page.locator("body")).to_have_attribute("data-state", "playing", timeout=120_000)
     assert not any("server" in words for words in page.evaluate("() => said"))
