@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import httpx
 import numpy as np
@@ -72,6 +73,23 @@ class Session:
         self.left = True
         return response.status_code
 
+    async def leave_for_good(self) -> None:
+        """Leave, and wait until the worker holds nothing of it any more.
+
+        DELETE says so itself, unless that takes longer than two seconds; asked again it does.
+        """
+        status = await self.leave()
+
+        async def released() -> bool:
+            nonlocal status
+            if status == 202:
+                status = (await self._http.delete(self.path, headers=self.headers)).status_code
+            return status != 202
+
+        await becomes(released, 30)
+        if status not in (200, 204):
+            raise ConnectionError(f"leaving was answered with {status}")
+
 
 class Players:
     """Opens sessions on one server."""
@@ -120,6 +138,32 @@ async def players(server: ServerProcess) -> AsyncIterator[Players]:
 def slow(**options: float) -> dict[str, str]:
     """The emulated world, as settings of a server."""
     return {"veldt_world": "slow", "veldt_world_options": json.dumps(options)}
+
+
+@dataclass
+class Standstill:
+    """For how long this process could do nothing, all in all."""
+
+    seconds: float = 0.0
+
+
+@asynccontextmanager
+async def standstill() -> AsyncIterator[Standstill]:
+    """Watches while it is open whether the machine lets this process run."""
+    stood = Standstill()
+
+    async def watch() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            stood.seconds += max(0.0, time.monotonic() - before - 0.05)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield stood
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 async def becomes(check: Callable[[], Awaitable[bool]], seconds: float) -> None:

@@ -116,7 +116,7 @@ async def test_offers_of_other_clients_are_refused_by_name_and_a_good_one_plays(
         await player.hello()
         await player.until(lambda: bool(player.frames))
         await player.aclose()
-        assert await session.leave() in (200, 204)
+        await session.leave_for_good()
     await settled(marker_server, before)
 
 
@@ -161,14 +161,14 @@ async def test_a_stick_that_was_held_when_its_player_went_moves_nothing(
     async with players(marker_server) as group:
         session = await group.open()
         player = await session.play(RtcPlayer())
-        before = marker_server.output().count(expired)
         player.keys(axes={"forward": 1.0})
         seq = player.receipt()
         await player.until(lambda: bool(player.frames) and player.frames[-1].receipt == seq)
         await player.until(lambda: not stands(list(player.frames)[-8:]))
+        before = marker_server.output().count(expired)
         if how == "silent":
             player.mute()
-            begin = number(player.frames[-1])
+            begin = max(number(player.frames[-1]), 4 * (session.chunks[-1][1].index + 1))
             await player.until(
                 lambda: number(player.frames[-1]) > begin + 24 and stands(list(player.frames)[-16:])
             )
@@ -177,15 +177,15 @@ async def test_a_stick_that_was_held_when_its_player_went_moves_nothing(
                 for one, two in itertools.pairwise(player.frames)
                 if not stands([one, two])
             ]
-            # 500 ms, a chunk that is played and one that is made, a picture of 16 a second each
-            assert moving[-1] - begin <= 8 + 3 * 4
+            # After what was made: 500 ms, of 16 pictures a second, and a chunk on either side
+            assert moving[-1] - begin <= 8 + 2 * 4
         else:
             await player.vanish()
 
             async def let_go() -> bool:
                 return marker_server.output().count(expired) > before
 
-            await becomes(let_go, 5)
+            await becomes(let_go, 20)
         again = await session.play(RtcPlayer(), take_over=True)
         await again.until(lambda: len(again.frames) > 24)
         assert stands(list(again.frames)[8:])
