@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from tests.fakes.livekit_player import LiveKitPlayer
+from tests.fakes.waiting import until
 
 
 class Session:
@@ -30,13 +31,14 @@ class Session:
         return dict(answer.json())
 
     async def play(self, *, take_over: bool = False) -> LiveKitPlayer:
-        """Join, say hello, and wait until the world runs."""
+        """Join, say hello, and wait until the world runs and the service knows."""
         if self.player.gone is not None or self.player.room.isconnected():
             self.player = LiveKitPlayer()
             self._players.append(self.player)
         await self.player.join(await self.connect(take_over=take_over))
         await self.player.hello()
         await self.player.until(lambda: self.state == "running", 30)
+        await self.becomes("running")
         return self.player
 
     @property
@@ -48,6 +50,15 @@ class Session:
     async def view(self) -> dict[str, Any]:
         """What `GET /v1/sessions/{id}` says."""
         return dict((await self._http.get(self.path, headers=self.headers)).json())
+
+    async def becomes(self, status: str, seconds: float = 15.0) -> dict[str, Any]:
+        """Wait until the service says so: it hears of its worker's sessions a little later."""
+
+        async def there() -> bool:
+            return str((await self.view())["status"]) == status
+
+        await until(there, seconds)
+        return await self.view()
 
     async def leave(self) -> int:
         """DELETE; returns the status code."""

@@ -17,6 +17,7 @@ from playwright.sync_api import Page, expect
 
 from server.protocol.rooms import WORKER
 from server.settings import Settings
+from tests.e2e.livekit.breaks import through_reconnecting
 from tests.e2e.livekit.scripted import Players, Session
 from tests.e2e.picture import grab_frames
 from tests.e2e.player import enter, hud, seen_key, wait_for
@@ -27,6 +28,7 @@ from tests.livekit_server import LiveKitServer
 
 pytestmark = pytest.mark.timeout(180)
 RECONCILE_SECONDS = Settings.model_fields["reconcile_seconds"].default
+MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 MakeServer = Callable[..., ServerProcess]
 MakePlayers = Callable[[ServerProcess], Players]
 
@@ -60,10 +62,10 @@ async def test_a_killed_worker_leaves_no_room_and_the_player_is_told(
         return room not in await own_livekit.rooms()
 
     await until(gone, RECONCILE_SECONDS)
-    await session.player.until(lambda: session.player.gone == "ROOM_DELETED", 5)
+    await session.player.until(lambda: session.player.gone == "ROOM_DELETED")
     view = await session.view()
     assert (view["status"], view["reason"]) == ("failed", "worker_died")
-    assert server.metric("veldt_livekit_strays_removed_total") == 1
+    await until(lambda: server.metric("veldt_livekit_strays_removed_total") == 1)
 
 
 @pytest.mark.anyio
@@ -81,7 +83,7 @@ async def test_a_killed_service_leaves_no_room_once_it_is_back(
     async def gone() -> bool:
         return await own_livekit.rooms() == {}
 
-    await until(gone, 10)
+    await until(gone, RECONCILE_SECONDS)
 
 
 @pytest.mark.anyio
@@ -90,7 +92,7 @@ async def test_whoever_joins_without_media_ends_in_words_and_frees_the_seat(
 ) -> None:
     """Row A4 of the reports."""
     server = make_server(
-        "--seats", "1", veldt_world="marker", veldt_connect_seconds="4", **own_livekit.settings
+        "--seats", "1", veldt_world="marker", veldt_connect_seconds="6", **own_livekit.settings
     )
     players = make_players(server)
     session = await players.open()
@@ -101,7 +103,11 @@ async def test_whoever_joins_without_media_ends_in_words_and_frees_the_seat(
     assert last["reason"] in ("connect_failed", "connect_timeout")
     view = await session.view()
     assert (view["status"], view["reason"]) == ("failed", last["reason"])
-    assert await own_livekit.rooms() == {}
+
+    async def no_rooms() -> bool:
+        return await own_livekit.rooms() == {}
+
+    await until(no_rooms)
     await players.playing()
 
 
@@ -115,13 +121,9 @@ async def test_a_player_that_dies_is_lost_within_ten_seconds_and_may_come_back(
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    async def suspended() -> bool:
-        return (await session.view())["status"] == "suspended"
-
-    await until(suspended, 12)
-    assert loop.time() - began < 11
+    await session.becomes("suspended", 30)
+    assert loop.time() - began < 10 + MARGIN_SECONDS
     await session.play()
-    assert (await session.view())["status"] == "running"
 
 
 @pytest.mark.anyio
@@ -136,21 +138,21 @@ async def test_a_restarted_livekit_is_joined_again_by_the_worker(
     first = session.player
 
     async def back() -> bool:
-        if first.room.isconnected() and first.gone is None and session.state == "running":
-            newest = len(first.frames)
-            await asyncio.sleep(1)
-            return len(first.frames) > newest  # the SDK has mended it by itself
         try:
+            if first.room.isconnected() and first.gone is None and session.state == "running":
+                newest = len(first.frames)  # some may have been on their way before
+                await first.until(lambda: len(first.frames) > newest + 16, 4)
+                return True  # the SDK has mended it by itself
             await session.play(take_over=True)
         except (ConnectionError, TimeoutError, *LiveKitPlayer.Unreachable):
             return False
         return True
 
-    await until(back, 60)
+    await until(back, 90)
     player = session.player
     seen = len(player.frames)
     await player.until(lambda: len(player.frames) > seen + 10)
-    assert (await session.view())["status"] == "running"
+    await session.becomes("running")
 
 
 def test_the_page_plays_on_after_livekit_was_restarted(
@@ -162,9 +164,7 @@ def test_the_page_plays_on_after_livekit_was_restarted(
     enter(page, server)
     session = hud(page)["session"]
     grab_frames(page, 4)
-    own_livekit.restart()
-    expect(page.locator("body")).not_to_have_attribute("data-state", "playing", timeout=30_000)
-    wait_for(page, "playing", 60)
+    through_reconnecting(page, own_livekit.restart)
     assert len(grab_frames(page, 10)) == 10
     page.keyboard.down("KeyW")
     seen_key(page, "KeyW")
@@ -182,11 +182,7 @@ async def test_a_livekit_that_stays_away_ends_the_session_after_its_grace(
     session = await make_players(server).playing()
     own_livekit.stop()
 
-    async def ended() -> bool:
-        return (await session.view())["status"] == "expired"
-
-    await until(ended, 25)
-    assert (await session.view())["reason"] == "disconnected"
+    assert (await session.becomes("expired", 40))["reason"] == "disconnected"
     assert server.metric("veldt_seats", state="free") == server.metric("veldt_seats_capacity")
     with pytest.raises(ConnectionError, match="media_server_unreachable"):
         await (await make_players(server).open()).connect()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from tests.e2e.detour import PICTURES, detour, first_picture_after, no_loss_freezes
+from tests.e2e.detour import LONGEST_GAP, PICTURES, detour, first_picture_after, no_loss_freezes
 from tests.e2e.livekit.test_watching import link_of
 from tests.e2e.player import enter, wait_for
 from tests.e2e.server import ServerProcess
@@ -37,9 +37,12 @@ def test_a_late_spectator_sees_a_picture_that_stands_and_no_loss_freezes_it(
     player.wait_for_timeout(1000 * IDLE_SECONDS)
     with LossyRelay(livekit_server.udp_port, seed=5) as relay:
         spectator = open_page(script=PICTURES + detour(relay))
+        since = player.evaluate("() => performance.now()")
         spectator.goto(link)
         wait_for(spectator, "watching")
-        assert first_picture_after(spectator) <= 2
+        first = first_picture_after(spectator)
+        # Its player is shown the same picture again and again, unless the machine stands still.
+        assert first <= 2 + player.evaluate(LONGEST_GAP, since)
         player.keyboard.press("KeyX")
         wait_for(player, "playing")
         no_loss_freezes(spectator, relay, beside=player)

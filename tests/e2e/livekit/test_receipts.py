@@ -31,7 +31,7 @@ def test_key_to_photon_is_measured_where_frames_cannot_be_read(
         }"""
     )
     page.keyboard.press("KeyW", delay=300)
-    expect(page.get_by_test_id("hud-k2p-p50")).not_to_have_text("not measured")
+    expect(page.get_by_test_id("hud-k2p-p50")).not_to_have_text("not measured", timeout=20_000)
     figures = hud(page)
     assert figures["key_to_photon_samples"] >= 1
-    assert 0 < figures["key_to_photon_p50_ms"] < 5000
+    assert 0 < figures["key_to_photon_p50_ms"] < 30_000

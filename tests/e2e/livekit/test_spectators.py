@@ -122,11 +122,15 @@ async def test_a_link_lets_others_watch_and_nothing_else(
     await player.keys("KeyD")  # the player is heard, after all that
     await player.until(lambda: held(player) == {"KeyD"})
     await player.keys()
-    await player.until(lambda: held(player) == frozenset())
-    seen = marker(player)
+
+    def released() -> Marker | None:
+        seen = marker(player)
+        return seen if seen is not None and seen.seq == player.seq else None
+
+    await player.until(lambda: released() is not None)
+    seen = released()
     assert seen is not None
-    assert seen.presses == 0
-    assert seen.seq == player.seq
+    assert (seen.presses, seen.held) == (0, frozenset())
     assert spectator.of("ack") == spectator.of("hello") == []
     assert told(player) == before, "somebody else moved the session"
     assert {chunk["epoch"] for chunk in player.of("chunk")} == {0}
@@ -151,15 +155,16 @@ async def test_the_player_hands_over_the_controls_and_takes_them_back(
         await asyncio.sleep(0.3)
         return bool(spectator.of("hello"))
 
-    await until(granted, 10)
+    await until(granted, 20)
     await spectator.hello()
     await spectator.keys("KeyW")
     await player.until(lambda: held(player) == {"KeyW"})
     await player.keys("KeyA")
-    await asyncio.sleep(0.3)
+    seen = len(player.frames)
+    await player.until(lambda: len(player.frames) > seen + 8)
     assert "KeyA" not in held(player), "two players at once"
     await player.command(type="grant", to=player.who)
-    await player.until(lambda: len(player.of("hello")) == 2)
+    await player.until(lambda: len(player.of("hello")) > 1)
     await player.hello()
     await player.keys("KeyD")
     await player.until(lambda: held(player) == {"KeyD"})
@@ -191,11 +196,11 @@ async def test_spectators_come_and_go_and_leave_nothing(
 
     for number in range(WARM):
         await come_and_go(number)
-    await until(alone, 10)
+    await until(alone, 30)
     early, before = Held.by(server), told(player)
     for _ in range(SPECTATORS // 4):
         await asyncio.gather(*(come_and_go(number) for number in range(4)))
-    await until(alone, 10)
+    await until(alone, 30)
     await settled(server, early)
     late = Held.by(server)
     print("after", WARM, asdict(early), "after", WARM + SPECTATORS, asdict(late))

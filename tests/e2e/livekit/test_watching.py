@@ -49,7 +49,7 @@ def test_a_spectator_sees_and_cannot_play_until_granted(
     assert hud(player)["epoch"] == 0
 
     player.keyboard.press("Shift+Slash")
-    player.get_by_test_id("grant").click(timeout=10_000)
+    player.get_by_test_id("grant").click(timeout=30_000)
     player.get_by_test_id("help-close").click()
     wait_for(spectator, "playing")
     expect(spectator.get_by_test_id("pill")).to_have_text("You have the controls")
