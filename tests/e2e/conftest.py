@@ -132,6 +132,9 @@ def open_page(
         for number, page in enumerate(page for context in contexts for page in context.pages):
             page.screenshot(path=tmp_path / f"failed-{number}.png")
     for context in contexts:
+        # What a page asks for while it is closed is answered by nobody, and is nobody's fault.
+        for routed in (context, *context.pages):
+            routed.unroute_all(behavior="ignoreErrors")
         context.close()
 
 
