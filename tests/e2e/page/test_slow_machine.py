@@ -23,6 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
         .observe(pill, {childList: true, characterData: true, subtree: true});
 });
 """
+READS_ON = "() => document.querySelector('[data-testid=help]').contains(document.activeElement)"
 
 
 @contextmanager
@@ -80,5 +81,8 @@ def test_a_computer_that_is_too_slow_is_told_so_until_it_is_fast_again(
         later, lost = not_shown(page)
         assert lost - dropped > 0.25 * (later - total), "it was not slow"
         assert hud(page)["frames_dropped"] > dropped
+        page.keyboard.press("?")
+        expect(page.get_by_test_id("help")).to_be_visible()
     expect(page.locator("body")).to_have_attribute("data-state", "playing", timeout=120_000)
+    assert page.evaluate(READS_ON), "the change took the focus out of the help"
     assert not any("server" in words for words in page.evaluate("() => said"))
