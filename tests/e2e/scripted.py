@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import numpy as np
@@ -158,12 +159,19 @@ async def standstill() -> AsyncIterator[Standstill]:
             await asyncio.sleep(0.01)
             stood.seconds += max(0.0, time.monotonic() - before - 0.05)
 
-    watching = asyncio.create_task(watch())
-    try:
+    async with beside(watch()):
         yield stood
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Something else goes on while this is open."""
+    task = asyncio.create_task(work)
+    try:
+        yield
     finally:
-        watching.cancel()
-        await asyncio.wait([watching])
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def becomes(check: Callable[[], Awaitable[bool]], seconds: float) -> None:

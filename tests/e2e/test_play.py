@@ -79,9 +79,8 @@ def test_hud_measures_what_the_player_feels(
     for _ in range(6):  # none is measured before the page knows which frame it shows
         press_and_see(page, "KeyW")
     expect(page.get_by_test_id("hud-k2p-p50")).not_to_have_text("not measured", timeout=10_000)
-    page.wait_for_function(
-        DELIVERED
-    )  # of the last two seconds, in which the machine may have slept
+    # Of the last two seconds, in which the machine may have slept.
+    page.wait_for_function(DELIVERED)
     figures = hud(page)
     assert figures["key_to_photon_p50_ms"] > 0
     assert figures["transport"] == transport

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from tests.e2e.scripted import Players, Session, becomes, players
+from tests.e2e.scripted import Players, Session, becomes, beside, players
 from tests.e2e.server import ServerProcess
 from tests.fakes.rtc_client import RtcPlayer
 
@@ -40,12 +40,8 @@ async def watched(http: httpx.AsyncClient) -> AsyncIterator[list[dict[str, int]]
             seen.append(seats((await http.get("/metrics")).text))
             await asyncio.sleep(0.2)
 
-    looking = asyncio.create_task(look())
-    try:
+    async with beside(look()):
         yield seen
-    finally:
-        looking.cancel()
-        await asyncio.wait([looking])
     wrong = [s for s in seen if s["free"] + s["resident"] + s["quarantined"] != s["capacity"]]
     assert wrong == []
 

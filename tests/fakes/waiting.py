@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+MARGIN_SECONDS: Final = 8.0  # on contractual limits, for a machine that is busy with other things
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:

@@ -18,9 +18,9 @@ import pytest
 from typer.testing import CliRunner
 
 from server.cli import app
+from tests.fakes.waiting import MARGIN_SECONDS
 
 ROOT = Path(__file__).parents[2]
-MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 
 
 def environment(**settings: str) -> dict[str, str]:

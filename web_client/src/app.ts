@@ -17,7 +17,7 @@ import type { Shortcut } from "./input/keyboard";
 import { Keepsakes } from "./keepsakes";
 import { Game } from "./play/game";
 import { Api } from "./session/api";
-import type { Face } from "./session/face";
+import { type Face, plays } from "./session/face";
 import { SessionStore } from "./session/store";
 import { Shortcuts } from "./shortcuts";
 import { Arriving } from "./ui/arriving";
@@ -37,11 +37,6 @@ import { Toast } from "./ui/toast";
 import { Topbar } from "./ui/topbar";
 
 const BEAT_MS = 1000;
-
-/** Whether the world moves: from fast to slow and back, nobody loses what has the focus. */
-function plays(face: Face): boolean {
-  return face === "playing" || face === "slow";
-}
 
 export class App {
   readonly #stage = new Stage();
@@ -318,6 +313,7 @@ export class App {
     this.#showPoster();
     document.body.dataset["state"] = face;
     if (face === "arriving") this.#arriving.focus();
+    // From fast to slow and back, nobody loses what has the focus.
     else if (before !== null && plays(face) && !plays(before)) focusGame();
     this.#quiet.stir();
   }

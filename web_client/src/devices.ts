@@ -7,7 +7,7 @@ import { listenToKeyboard } from "./input/listen";
 import type { PadButton, PadLike } from "./input/padLayout";
 import { Pads } from "./input/pads";
 import type { Game } from "./play/game";
-import { takesKeys } from "./session/face";
+import { plays, takesKeys } from "./session/face";
 import { dialogOpen, must } from "./ui/dom";
 import { confirmFocus, moveFocus } from "./ui/focus";
 import { fingersFirst, Hint, type HintKind } from "./ui/hint";
@@ -123,7 +123,7 @@ export class Devices {
 
   #playing(): boolean {
     const { face } = this.#game;
-    return takesKeys(face) && face !== "paused" && !dialogOpen();
+    return plays(face) && !dialogOpen();
   }
 
   #steer(device: HintKind, axes: Axes): void {

@@ -23,12 +23,11 @@ from tests.e2e.picture import grab_frames
 from tests.e2e.player import enter, hud, seen_key, wait_for
 from tests.e2e.server import ServerProcess
 from tests.fakes.livekit_player import LiveKitPlayer
-from tests.fakes.waiting import until
+from tests.fakes.waiting import MARGIN_SECONDS, until
 from tests.livekit_server import LiveKitServer
 
 pytestmark = pytest.mark.timeout(180)
 RECONCILE_SECONDS = Settings.model_fields["reconcile_seconds"].default
-MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 MakeServer = Callable[..., ServerProcess]
 MakePlayers = Callable[[ServerProcess], Players]
 

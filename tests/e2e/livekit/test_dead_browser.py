@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Page, Playwright
 from tests.e2e.conftest import FLAGS, NO_MDNS
 from tests.e2e.player import enter
 from tests.e2e.server import ServerProcess
+from tests.fakes.waiting import MARGIN_SECONDS
 
 pytestmark = pytest.mark.timeout(180)
 LOST_SECONDS, GRACE_SECONDS = 3.0, 2.0
-MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 
 
 @pytest.fixture(scope="session", params=["webrtc", "livekit"])

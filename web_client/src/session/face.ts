@@ -94,7 +94,12 @@ export function faceOf(facts: Facts): Face {
   return facts.slow === null ? "playing" : "slow";
 }
 
+/** Whether the world moves. */
+export function plays(face: Face): boolean {
+  return face === "playing" || face === "slow";
+}
+
 /** Whether keys go to the world. */
 export function takesKeys(face: Face): boolean {
-  return face === "playing" || face === "slow" || face === "paused";
+  return plays(face) || face === "paused";
 }

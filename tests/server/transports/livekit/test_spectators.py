@@ -10,11 +10,10 @@ from server.protocol.status import Ack
 from server.transports.base import Identity, LeaveReason, Topic
 from server.transports.livekit.transport import STILL_SECONDS, WATCH_SECONDS
 from tests.fakes.livekit_player import LiveKitPlayer
-from tests.fakes.waiting import until
+from tests.fakes.waiting import MARGIN_SECONDS, until
 
 from .conftest import Stage
 
-MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
 

@@ -21,14 +21,13 @@ from server.transports.livekit.service import RoomService
 from server.transports.livekit.tokens import Role, mint
 from tests.fakes.frames import i420_frame
 from tests.fakes.livekit_player import LiveKitPlayer
-from tests.fakes.waiting import until
+from tests.fakes.waiting import MARGIN_SECONDS, until
 from tests.livekit_server import LiveKitServer
 
 from .conftest import Stage
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 MakeStage = Callable[..., Stage]
-MARGIN_SECONDS = 8.0  # for a machine that is busy with other things
 
 
 async def test_a_player_sees_each_frame_with_its_receipt_and_id(stage: Stage) -> None:
